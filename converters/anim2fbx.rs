@@ -1,0 +1,2 @@
+//! `anim2fbx`: converts game animation to FBX.
+fn main() {}

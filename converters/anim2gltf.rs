@@ -1,0 +1,2 @@
+//! `anim2gltf`: converts game animation to glTF.
+fn main() {}

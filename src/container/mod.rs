@@ -1,0 +1,3 @@
+//! Bytes to resources: archives, data containers and their codecs, loose files.
+
+pub mod object;

@@ -1,0 +1,12 @@
+//! The one intermediate curve model: [`Clip`], [`Track`], [`Curve`], [`Timeline`], [`Skeleton`], [`Event`].
+//!
+//! No I/O, no game and no file format is known here. Source space is right-handed, Z up, metres; quaternions
+//! are x, y, z, w and unit.
+
+mod clip;
+mod skeleton;
+mod time;
+
+pub use clip::{Clip, ClipId, Curve, Event, Interpolation, JointId, OtherTrack, Property, Target, Track, Values};
+pub use skeleton::{Joint, Skeleton, Trs};
+pub use time::{Clock, Positions, Timeline, Window};

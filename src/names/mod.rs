@@ -1,0 +1,1 @@
+//! CRC-32, joaat and bone-tag dictionaries.

@@ -1,0 +1,1 @@
+//! Resources to [`Clip`](crate::model::Clip)s and [`Skeleton`](crate::model::Skeleton)s.

@@ -1,0 +1,1 @@
+//! Clips and a rig to files. Knows no game.
