@@ -340,7 +340,7 @@ fn animation<'a>(resource: &Resource<'a>, pointer: u64, hash: u32) -> Result<Ani
     let mut sequences = Vec::with_capacity(usize::from(sequence_count));
     for (i, sequence) in pointers.as_chunks::<8>().0.iter().enumerate() {
         let at = u64::from_le_bytes(*sequence);
-        let bytes = resource.from(at)?;
+        let bytes = resource.tail(at)?;
         let mover = |track: u16| matches!(tracks[usize::from(track)].track, 5 | 6);
         let read = Sequence::read(bytes, at, tracks.len(), mover);
         sequences.push(read.map_err(|e| e.in_entry(format!("sequence {i}")))?);
@@ -406,7 +406,7 @@ fn clip(
     }
     let name = match name_pointer {
         0 => format!("hash_{hash:08X}"),
-        pointer => resource.string(pointer)?,
+        pointer => resource.string(pointer)?.into_owned(),
     };
     let tags = if tag_list == 0 { Vec::new() } else { tags(resource, tag_list)? };
     let properties = if property_map == 0 { Vec::new() } else { properties(resource, property_map)? };
@@ -479,7 +479,7 @@ fn property(resource: &Resource<'_>, pointer: u64) -> Result<ClipProperty> {
             1 => AttributeValue::Float(floats[0]),
             2 => AttributeValue::Int(a as i32),
             3 => AttributeValue::Bool(a != 0),
-            4 => AttributeValue::String(resource.string(u64::from(a) | u64::from(b) << 32)?),
+            4 => AttributeValue::String(resource.string(u64::from(a) | u64::from(b) << 32)?.into_owned()),
             6 => AttributeValue::Vector3(floats),
             8 => AttributeValue::Vector4(floats),
             12 => AttributeValue::HashString(a),
