@@ -17,6 +17,7 @@ pub mod model;
 pub mod names;
 pub mod read;
 pub mod resample;
+pub mod rig;
 pub mod write;
 
 pub use error::{Error, ErrorKind, Result};

@@ -11,4 +11,4 @@ pub use clip::{
     Clip, ClipId, Curve, Event, Interpolation, JointId, OtherTrack, Property, Target, Track, Values,
 };
 pub use skeleton::{Joint, Skeleton, Trs};
-pub use time::{Clock, Positions, Timeline, Window};
+pub use time::{EDGE_S, Clock, Positions, Timeline, Window};

@@ -1,1 +1,4 @@
 //! Clips and a rig to files. Knows no game.
+
+pub mod gltf;
+pub mod scene;
