@@ -277,6 +277,7 @@ impl<'a> Resource<'a> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use flate2::{Compression, write::DeflateEncoder};

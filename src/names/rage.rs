@@ -122,8 +122,8 @@ pub fn ped_skeleton(animated: &dyn Fn(u16) -> bool) -> Result<Skeleton> {
         None => PED.by_tag.get(&0).copied(),
     };
     let mut taken = vec![false; bones.len()];
-    for i in 0..bones.len() {
-        if bones[i].translation.is_some() || animated(bones[i].tag) {
+    for (i, bone) in bones.iter().enumerate() {
+        if bone.translation.is_some() || animated(bone.tag) {
             let mut next = Some(i);
             while let Some(i) = next.filter(|i| !taken[*i]) {
                 taken[i] = true;
@@ -131,21 +131,16 @@ pub fn ped_skeleton(animated: &dyn Fn(u16) -> bool) -> Result<Skeleton> {
             }
         }
     }
-    let mut place = vec![0; bones.len()];
-    let mut count = 0;
-    for (place, _) in place.iter_mut().zip(&taken).filter(|(_, taken)| **taken) {
-        *place = count;
-        count += 1;
-    }
-    let joints = (0..bones.len())
-        .filter(|i| taken[*i])
+    let rows: Vec<usize> = (0..bones.len()).filter(|i| taken[*i]).collect();
+    let joints = rows
+        .iter()
         .map(|i| Joint {
-            id: JointId::RageTag(bones[i].tag),
-            name: Some(bones[i].name.to_owned()),
-            parent: parent_of(i).map(|p| place[p]),
+            id: JointId::RageTag(bones[*i].tag),
+            name: Some(bones[*i].name.to_owned()),
+            parent: parent_of(*i).and_then(|p| rows.binary_search(&p).ok()),
             rest: Trs {
-                translation: bones[i].translation.unwrap_or(Vec3::ZERO),
-                rotation: bones[i].rotation.unwrap_or(Quat::IDENTITY),
+                translation: bones[*i].translation.unwrap_or(Vec3::ZERO),
+                rotation: bones[*i].rotation.unwrap_or(Quat::IDENTITY),
                 scale: Vec3::ONE,
             },
         })
@@ -273,6 +268,7 @@ pub fn track_name(track: u8) -> Option<&'static str> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
