@@ -2,8 +2,8 @@
 
 use crate::error::Result;
 use crate::model::{Clip, Skeleton};
-use crate::write::scene::Scene;
 use crate::write::gltf;
+use crate::write::scene::Scene;
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
