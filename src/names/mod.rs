@@ -1,1 +1,3 @@
 //! CRC-32, joaat and bone-tag dictionaries.
+
+pub mod anvil;
