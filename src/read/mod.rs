@@ -6,3 +6,4 @@ pub mod anvil_tracks;
 pub mod packed_quat;
 pub mod rr;
 pub mod sws;
+pub mod ycd;
