@@ -48,7 +48,11 @@ struct Parts {
 ///
 /// # Errors
 /// Malformed: a track without the channels that its format needs, or see [`Sequence::column`].
-pub fn decode(animation: &Animation<'_>, wanted: impl Fn(usize) -> bool, scratch: &mut Scratch) -> Result<Decoded> {
+pub fn decode(
+    animation: &Animation<'_>,
+    wanted: impl Fn(usize) -> bool,
+    scratch: &mut Scratch,
+) -> Result<Decoded> {
     let frames = usize::from(animation.frames).max(1);
     let limit = usize::from(animation.sequence_frame_limit).max(1);
     let mut out = Decoded::default();
@@ -61,7 +65,9 @@ pub fn decode(animation: &Animation<'_>, wanted: impl Fn(usize) -> bool, scratch
         out.warnings.push(format!("{blocks} sequence blocks for {frames} frames, {expected} expected: the last frame of the last block holds"));
     }
     let mut tracks: Vec<Option<DecodedTrack>> = (0..animation.tracks.len())
-        .map(|track| wanted(track).then(|| DecodedTrack { track, values: empty(animation.tracks[track].format) }))
+        .map(|track| {
+            wanted(track).then(|| DecodedTrack { track, values: empty(animation.tracks[track].format) })
+        })
         .collect();
     let mut short = 0usize;
     for (b, sequence) in animation.sequences.iter().take(expected).enumerate() {
@@ -149,7 +155,14 @@ fn block_values(
             (Coding::StaticVector3(v), TrackFormat::Vector3) => Ok(Values::Vec3(vec![Vec3::from_array(*v)])),
             (coding, _) => Err(Error::malformed(
                 0,
-                format_args!("{} of a {format:?} track", if matches!(coding, Coding::StaticVector3(_)) { "a static vector" } else { "a static quaternion" }),
+                format_args!(
+                    "{} of a {format:?} track",
+                    if matches!(coding, Coding::StaticVector3(_)) {
+                        "a static vector"
+                    } else {
+                        "a static quaternion"
+                    }
+                ),
                 "a channel of the track's format",
             )),
         };
@@ -161,9 +174,8 @@ fn block_values(
         TrackFormat::Quaternion => 4,
     };
     let components = &parts.component[..needed];
-    let is_static = components
-        .iter()
-        .all(|c| c.is_some_and(|i| matches!(channel(i).coding, Coding::StaticFloat(_))));
+    let is_static =
+        components.iter().all(|c| c.is_some_and(|i| matches!(channel(i).coding, Coding::StaticFloat(_))));
     let count = if is_static { 1 } else { frames };
     for (slot, (component, column)) in components.iter().zip(columns.iter_mut()).enumerate() {
         let Some(i) = component else {
@@ -180,9 +192,9 @@ fn block_values(
     let (a, b, c) = (&a[..], &b[..], &c[..]);
     Ok(match format {
         TrackFormat::Float => Values::Scalar(a[..count].to_vec()),
-        TrackFormat::Vector3 => Values::Vec3(
-            a[..count].iter().zip(b).zip(c).map(|((x, y), z)| Vec3::new(*x, *y, *z)).collect(),
-        ),
+        TrackFormat::Vector3 => {
+            Values::Vec3(a[..count].iter().zip(b).zip(c).map(|((x, y), z)| Vec3::new(*x, *y, *z)).collect())
+        }
         TrackFormat::Quaternion => {
             let abc = a[..count].iter().zip(b).zip(c).map(|((a, b), c)| (*a, *b, *c));
             Values::Quat(match parts.cached {

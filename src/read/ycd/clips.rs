@@ -2,18 +2,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::animation::{Decoded, Scratch, decode};
-use super::dictionary::{self, Animation, AttributeValue, ClipProperty, ClipRecord, Dictionary, Part, TrackFormat, TrackId};
+use super::dictionary::{
+    self, Animation, AttributeValue, ClipProperty, ClipRecord, Dictionary, Part, TrackFormat, TrackId,
+};
 use super::sequence::Coding;
 use crate::container::rsc7::Resource;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    Clip, ClipId, Clock, Curve, EDGE_S, Event, Interpolation, Joint, JointId, OtherTrack, Positions, Property,
-    Skeleton, Target, Timeline, Track, Trs, Values, Window,
+    Clip, ClipId, Clock, Curve, EDGE_S, Event, Interpolation, Joint, JointId, OtherTrack, Positions,
+    Property, Skeleton, Target, Timeline, Track, Trs, Values, Window,
 };
 use crate::names::rage;
 
@@ -242,7 +243,10 @@ fn cut(clock: Clock, frames: usize, window: &Window) -> Cut {
     let (lead, first) = if near(a, window.start_s) {
         (None, a)
     } else {
-        (Some(clock.position(window.start_s)), (clock.position(window.start_s).floor() as usize + 1).min(frames))
+        (
+            Some(clock.position(window.start_s)),
+            (clock.position(window.start_s).floor() as usize + 1).min(frames),
+        )
     };
     let (tail, end) = if near(b, window.end_s) {
         (None, b + 1)
@@ -294,7 +298,11 @@ impl Cut {
 }
 
 /// Makes a clip; `Err` names the animation that is missing.
-fn clip(record: &ClipRecord, used: &mut HashMap<u32, Used<'_, '_>>, source: &str) -> std::result::Result<Clip, u32> {
+fn clip(
+    record: &ClipRecord,
+    used: &mut HashMap<u32, Used<'_, '_>>,
+    source: &str,
+) -> std::result::Result<Clip, u32> {
     if let Some(part) = record.parts.iter().find(|p| !used.contains_key(&p.animation)) {
         return Err(part.animation);
     }
@@ -353,7 +361,8 @@ fn clip(record: &ClipRecord, used: &mut HashMap<u32, Used<'_, '_>>, source: &str
             ));
         }
         let frames = usize::from(animation.frames);
-        let clock = Clock::Span { duration_s: animation.duration_s, intervals: u32::from(animation.frames) - 1 };
+        let clock =
+            Clock::Span { duration_s: animation.duration_s, intervals: u32::from(animation.frames) - 1 };
         // Frames of an animation that lasts no time stand at one instant: the first is the pose.
         let still = animation.duration_s == 0.0 || frames == 1;
         let plan = if still {
@@ -399,7 +408,8 @@ fn clip(record: &ClipRecord, used: &mut HashMap<u32, Used<'_, '_>>, source: &str
         ));
     }
     if frames_dropped > 0 {
-        clip.warnings.push(format!("an animation of 0 s has {frames_dropped} keys after its first: left out"));
+        clip.warnings
+            .push(format!("an animation of 0 s has {frames_dropped} keys after its first: left out"));
     }
     if !junk.is_empty() {
         junk.sort_unstable();
@@ -498,4 +508,3 @@ pub fn default_skeleton(clips: &[Clip]) -> Result<Skeleton> {
     let root = Joint { id: JointId::RageTag(0), name: None, parent: None, rest: Trs::IDENTITY };
     Skeleton::new("none", vec![root])
 }
-

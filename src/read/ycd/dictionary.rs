@@ -222,7 +222,11 @@ fn walk(
         let mut next = u64::from_le_bytes(*head);
         while next != 0 {
             if !seen.insert(next) {
-                return Err(Error::malformed(next, format_args!("an entry of the {what} map for the second time"), "chains that end"));
+                return Err(Error::malformed(
+                    next,
+                    format_args!("an entry of the {what} map for the second time"),
+                    "chains that end",
+                ));
             }
             let mut entry = resource.cursor(next)?;
             let hash = entry.u32("map entry hash")?;
@@ -271,8 +275,7 @@ pub fn read<'a>(resource: &Resource<'a>) -> Result<Dictionary<'a>> {
         let buckets = map.u64("animation bucket pointer")?;
         let bucket_count = map.u16("animation bucket count")?;
         let entry_count = map.u16("animation count")?;
-        let entries =
-            walk(resource, buckets, bucket_count, entry_count, "animation", &mut dictionary.notes)?;
+        let entries = walk(resource, buckets, bucket_count, entry_count, "animation", &mut dictionary.notes)?;
         let mut by_pointer = std::collections::HashMap::with_capacity(entries.len());
         for (hash, pointer) in &entries {
             by_pointer.entry(*pointer).or_insert(*hash);
@@ -281,7 +284,8 @@ pub fn read<'a>(resource: &Resource<'a>) -> Result<Dictionary<'a>> {
                 Err(e) => dictionary.errors.push((*hash, e.in_entry(format!("animation {hash:08X}")))),
             }
         }
-        let clips = walk(resource, clip_buckets, clip_bucket_count, clip_count, "clip", &mut dictionary.notes)?;
+        let clips =
+            walk(resource, clip_buckets, clip_bucket_count, clip_count, "clip", &mut dictionary.notes)?;
         for (hash, pointer) in clips {
             match clip(resource, pointer, hash, &by_pointer) {
                 Ok(clip) => dictionary.clips.push(clip),
@@ -320,7 +324,13 @@ fn animation<'a>(resource: &Resource<'a>, pointer: u64, hash: u32) -> Result<Ani
         ));
     }
     let mut tracks = Vec::with_capacity(usize::from(track_count));
-    for (i, id) in resource.items(track_pointer, usize::from(track_count), 4, "track ids")?.as_chunks::<4>().0.iter().enumerate() {
+    for (i, id) in resource
+        .items(track_pointer, usize::from(track_count), 4, "track ids")?
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .enumerate()
+    {
         let [low, high, format, track] = *id;
         let format = match format {
             0 => TrackFormat::Vector3,
@@ -393,7 +403,12 @@ fn clip(
                 let end_s = entry.f32("entry end")?;
                 let rate = entry.f32("entry rate")?;
                 entry.skip(4, "entry")?;
-                parts.push(Part { animation: of(entry.u64("entry animation")?, at + 16)?, start_s, end_s, rate });
+                parts.push(Part {
+                    animation: of(entry.u64("entry animation")?, at + 16)?,
+                    start_s,
+                    end_s,
+                    rate,
+                });
             }
         }
         other => {
@@ -473,7 +488,8 @@ fn property(resource: &Resource<'_>, pointer: u64) -> Result<ClipProperty> {
         let name = record.u32("attribute name")?;
         record.skip(4, "attribute")?;
         let bytes: [u8; 16] = record.array("attribute value")?;
-        let [a, b, c, d] = [0, 4, 8, 12].map(|i| u32::from_le_bytes([bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]]));
+        let [a, b, c, d] =
+            [0, 4, 8, 12].map(|i| u32::from_le_bytes([bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]]));
         let floats = [a, b, c, d].map(f32::from_bits);
         let value = match kind {
             1 => AttributeValue::Float(floats[0]),

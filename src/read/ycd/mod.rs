@@ -10,5 +10,5 @@ pub mod clips;
 pub mod dictionary;
 pub mod sequence;
 
-pub use clips::{Census, read};
+pub use clips::{Census, default_skeleton, read};
 pub use dictionary::Dictionary;

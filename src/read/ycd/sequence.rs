@@ -203,8 +203,7 @@ impl<'a> Sequence<'a> {
         }
         let words_end = words.position();
         let counted = usize::from(ref_counts >> 4) + usize::from(ref_counts & 15);
-        let strict =
-            words_end + HEADER_SIZE == refs_offset && words_end + counted * 6 == data_length;
+        let strict = words_end + HEADER_SIZE == refs_offset && words_end + counted * 6 == data_length;
         let wrapped_counts = !strict && words_end + mover_channels * 6 == data_length;
         if !strict && !wrapped_counts {
             return Err(bad(
@@ -279,7 +278,8 @@ impl<'a> Sequence<'a> {
     /// Type 6. Chunk i starts at its offset into the deltas with its start value; a running increment gathers
     /// the deltas and moves the value. A delta is `low bits | zeros << low width`, then a sign unless 0.
     fn linear(&self, channel: &Channel<'_>, out: &mut [f32]) -> Result<()> {
-        let Coding::Linear { offset_bits, start_bits, delta_bits, quantum, offset, stream, at } = &channel.coding
+        let Coding::Linear { offset_bits, start_bits, delta_bits, quantum, offset, stream, at } =
+            &channel.coding
         else {
             return Ok(());
         };
