@@ -27,6 +27,13 @@ pub struct Settings {
     pub tolerance_deg: f64,
 }
 
+impl Settings {
+    /// The defaults: faithful curves, nothing left out.
+    pub fn new(inputs: Vec<PathBuf>, out: PathBuf, write: format::Options) -> Self {
+        Settings { inputs, out, write, tolerance_deg: 0.05 }
+    }
+}
+
 /// Hears of a run's course.
 pub trait Progress {
     /// `total` inputs were found.
