@@ -7,6 +7,8 @@ mod clip;
 mod skeleton;
 mod time;
 
-pub use clip::{Clip, ClipId, Curve, Event, Interpolation, JointId, OtherTrack, Property, Target, Track, Values};
+pub use clip::{
+    Clip, ClipId, Curve, Event, Interpolation, JointId, OtherTrack, Property, Target, Track, Values,
+};
 pub use skeleton::{Joint, Skeleton, Trs};
 pub use time::{Clock, Positions, Timeline, Window};
