@@ -1,4 +1,5 @@
 //! Anvil's containers: the independent fixtures, archives that the tests write from the format notes, and damage.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 #[path = "support/anvil_container.rs"]
