@@ -182,6 +182,7 @@ pub fn refused(algorithm: u8) -> Option<&'static str> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
