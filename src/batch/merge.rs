@@ -75,7 +75,8 @@ fn manifests(out: &Path) -> Result<Vec<PathBuf>> {
         .map(|e| e.path())
         .filter(|p| {
             let name = p.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            name.strip_prefix("manifest.").is_some_and(|rest| rest.ends_with(".json") && rest.contains("-of-"))
+            name.strip_prefix("manifest.")
+                .is_some_and(|rest| rest.ends_with(".json") && rest.contains("-of-"))
         })
         .collect();
     shards.sort();

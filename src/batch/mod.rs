@@ -4,7 +4,7 @@
 //! an archive) and reads an item's clips; [`run`] takes items round by round through the passes and a writer;
 //! [`output`] keeps files whole and paths apart; [`journal`] remembers what is done; [`report`] says what was.
 
-
+pub mod check;
 pub mod find;
 pub mod journal;
 pub mod merge;

@@ -77,7 +77,11 @@ pub fn text(manifest: &Manifest, outcome: &Outcome) -> String {
         outcome.warned
     );
     if outcome.repeated > 0 {
-        let _ = writeln!(out, "{} clips repeat others (same id, same bytes) and were written once", outcome.repeated);
+        let _ = writeln!(
+            out,
+            "{} clips repeat others (same id, same bytes) and were written once",
+            outcome.repeated
+        );
     }
     if outcome.left_out > 0 {
         let _ = writeln!(out, "{} clips were left out by the selection", outcome.left_out);
@@ -85,20 +89,30 @@ pub fn text(manifest: &Manifest, outcome: &Outcome) -> String {
     for (game, (count, seconds)) in games {
         let _ = writeln!(out, "  {game}: {count} clips, {seconds:.1} s of animation");
     }
-    section(&mut out, "Failures", manifest.errors.iter().map(|e| {
-        let place = [e.file.as_deref(), e.entry.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(": ");
-        match e.offset {
-            Some(offset) => format!("{place}: at offset 0x{offset:X}: {}", e.message),
-            None => format!("{place}: {}", e.message),
-        }
-    }));
+    section(
+        &mut out,
+        "Failures",
+        manifest.errors.iter().map(|e| {
+            let place =
+                [e.file.as_deref(), e.entry.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(": ");
+            match e.offset {
+                Some(offset) => format!("{place}: at offset 0x{offset:X}: {}", e.message),
+                None => format!("{place}: {}", e.message),
+            }
+        }),
+    );
     section(&mut out, "Notes on inputs", manifest.notes.iter().map(|n| format!("{}: {}", n.source, n.note)));
     section(&mut out, "Warnings by kind", by_count(warnings));
     section(&mut out, "Joints without a name, by clips that move them", by_count(unknown));
     section(
         &mut out,
         "Tracks that no joint shows, by number or kind (their values are in the extras)",
-        by_count(kinds.into_iter().map(|((n, name), c)| (format!("{n} {name}").trim_end().to_owned(), c)).collect()),
+        by_count(
+            kinds
+                .into_iter()
+                .map(|((n, name), c)| (format!("{n} {name}").trim_end().to_owned(), c))
+                .collect(),
+        ),
     );
     out
 }

@@ -262,7 +262,11 @@ impl<'a> Run<'a> {
             settings.passes,
             settings.select,
             settings.anvil,
-            settings.names.iter().map(|p| fs::read(p).map(|b| xxh3_128(&b)).unwrap_or_default()).collect::<Vec<_>>(),
+            settings
+                .names
+                .iter()
+                .map(|p| fs::read(p).map(|b| xxh3_128(&b)).unwrap_or_default())
+                .collect::<Vec<_>>(),
         );
         Ok(Run {
             settings,
@@ -340,7 +344,8 @@ impl<'a> Run<'a> {
         let out = &self.settings.out;
         fs::create_dir_all(out).map_err(|e| Error::io("cannot be made", e).in_file(out))?;
         output::clean(out, &self.settings.tag());
-        let previous = if self.settings.force { Vec::new() } else { report::previous(out, &self.settings.tag()) };
+        let previous =
+            if self.settings.force { Vec::new() } else { report::previous(out, &self.settings.tag()) };
         self.journal = Some(Journal::open(out, &self.settings.tag(), previous, self.settings.force)?);
         Ok(())
     }
@@ -361,7 +366,10 @@ impl<'a> Run<'a> {
             if !entries.is_empty() {
                 self.note(
                     &inputs[*input].relative,
-                    format!("{} entries are replaced by those of a later archive with the same id", entries.len()),
+                    format!(
+                        "{} entries are replaced by those of a later archive with the same id",
+                        entries.len()
+                    ),
                 );
                 replaced.insert(*input, entries.into_iter().collect());
             }
@@ -500,7 +508,8 @@ impl<'a> Run<'a> {
     fn place(&mut self, input: &Input, item: Item, source: String) -> Option<Job> {
         let is_object = matches!(item.content, work::Content::Object { .. });
         let identity = (item.id, item.hash);
-        if is_object {
+        // A loose file was given for its own sake, whatever else holds the same clip.
+        if is_object && input.kind != Kind::Anvil(anvil::Kind::Loose) {
             if self.seen.contains_key(&identity) {
                 self.outcome.repeated += 1;
                 self.again.entry(identity).or_default().push(source);
@@ -541,8 +550,9 @@ impl<'a> Run<'a> {
         let file = &inputs[job.item.input].path;
         match self.try_make(job) {
             Ok(mut made) => {
-                if let Made::Written { errors, .. } | Made::Clips { errors, .. } | Made::LeftOut { errors, .. } =
-                    &mut made
+                if let Made::Written { errors, .. }
+                | Made::Clips { errors, .. }
+                | Made::LeftOut { errors, .. } = &mut made
                 {
                     *errors = std::mem::take(errors).into_iter().map(|e| e.in_file(file)).collect();
                 }
@@ -600,17 +610,14 @@ impl<'a> Run<'a> {
         let scene = Scene::new(&rig, clips);
         let name = stem.rsplit('/').next().unwrap_or(stem);
         let files = format::write(&scene, name, &self.settings.write)?;
-        let rows = scene
-            .animations
-            .iter()
-            .map(|a| ClipRow::new(a.clip, output, &a.name, &a.kept, &rig))
-            .collect();
+        let rows =
+            scene.animations.iter().map(|a| ClipRow::new(a.clip, output, &a.name, &a.kept, &rig)).collect();
         Ok((files, rows))
     }
 
     fn remember(&mut self, inputs: &[Input], job: Job, made: Made) -> Result<()> {
-        let identity = matches!(job.item.content, work::Content::Object { .. })
-            .then_some((job.item.id, job.item.hash));
+        let identity =
+            matches!(job.item.content, work::Content::Object { .. }).then_some((job.item.id, job.item.hash));
         match made {
             Made::Written { done, notes, errors, left_out } => {
                 self.outcome.left_out += left_out;
@@ -735,15 +742,18 @@ impl<'a> Run<'a> {
                 let output = format!("{stem}.{}", self.settings.write.format.extension());
                 let text = format!("{} {keys:X?} {stem} {:?}", self.options, skeleton.joints());
                 let key = format!("{:032X}", xxh3_128(text.as_bytes()));
-                if let Some(done) = self.journal.as_ref().and_then(|j| j.find(&self.settings.out, &output, &key)) {
+                if let Some(done) =
+                    self.journal.as_ref().and_then(|j| j.find(&self.settings.out, &output, &key))
+                {
                     self.keep(done, None, false);
                     continue;
                 }
                 let mut notes = Vec::new();
-                let result = self.pack(&mut clips, &skeleton, &stem, &output, &mut notes).and_then(|(files, rows)| {
-                    let bytes = write_files(&self.settings.out, &stem, &files, &self.settings.tag())?;
-                    Ok(Done { output: output.clone(), key, bytes, clips: rows, errors: Vec::new() })
-                });
+                let result =
+                    self.pack(&mut clips, &skeleton, &stem, &output, &mut notes).and_then(|(files, rows)| {
+                        let bytes = write_files(&self.settings.out, &stem, &files, &self.settings.tag())?;
+                        Ok(Done { output: output.clone(), key, bytes, clips: rows, errors: Vec::new() })
+                    });
                 match result {
                     Ok(done) => {
                         if let Some(journal) = &mut self.journal {
@@ -806,8 +816,7 @@ impl<'a> Run<'a> {
 fn joins(a: &Skeleton, b: &Skeleton) -> bool {
     let parent = |s: &Skeleton, i: usize| s.joints()[i].parent.map(|p| s.joints()[p].id);
     a.joints().iter().enumerate().all(|(i, joint)| {
-        b.find(joint.id)
-            .is_none_or(|k| parent(b, k) == parent(a, i) && b.joints()[k].rest == joint.rest)
+        b.find(joint.id).is_none_or(|k| parent(b, k) == parent(a, i) && b.joints()[k].rest == joint.rest)
     })
 }
 

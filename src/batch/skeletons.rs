@@ -30,7 +30,8 @@ impl Skeletons {
     /// # Errors
     /// A file that holds no skeleton; in a folder such files are passed over unless none is left.
     pub fn given(path: &Path) -> Result<Vec<Skeleton>> {
-        let is_folder = fs::metadata(path).map_err(|e| Error::io("cannot be opened", e).in_file(path))?.is_dir();
+        let is_folder =
+            fs::metadata(path).map_err(|e| Error::io("cannot be opened", e).in_file(path))?.is_dir();
         if !is_folder {
             return read_file(path).map_err(|e| e.in_file(path));
         }

@@ -104,7 +104,13 @@ pub struct Convert {
     pub exclude: Vec<String>,
 
     /// Only clips of at least this length
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, hide_default_value = true, help_heading = "Which clips")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 0.0,
+        hide_default_value = true,
+        help_heading = "Which clips"
+    )]
     pub min_length: f64,
 
     /// Only clips of this game: RR, SWS or GTAV
@@ -129,7 +135,14 @@ pub struct Convert {
     pub codec: Option<String>,
 
     /// Threads [default: all cores]
-    #[arg(short = 'j', long, value_name = "N", default_value_t = 0, hide_default_value = true, help_heading = "The run")]
+    #[arg(
+        short = 'j',
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        hide_default_value = true,
+        help_heading = "The run"
+    )]
     pub threads: usize,
 
     /// Up to N clips of one skeleton in a file; 0: a file for each dictionary or clip

@@ -112,6 +112,11 @@ fn codec(name: Option<&str>) -> Result<Option<Codec>> {
 
 fn merge(args: &args::Merge) -> Result<ExitCode> {
     let manifest = batch::merge::merge(&args.outs)?;
-    eprintln!("{} clips in {} files, {} failures", manifest.clips.len(), manifest.files.len(), manifest.errors.len());
+    eprintln!(
+        "{} clips in {} files, {} failures",
+        manifest.clips.len(),
+        manifest.files.len(),
+        manifest.errors.len()
+    );
     Ok(ExitCode::from(u8::from(!manifest.errors.is_empty())))
 }

@@ -69,13 +69,18 @@ impl Progress for Terminal {
     fn clip(&mut self, row: &ClipRow, fresh: bool) {
         if self.json {
             let mut event = json!({ "event": if self.list { "listed" } else { "clip" }, "fresh": fresh });
-            if let (Some(map), Ok(serde_json::Value::Object(row))) = (event.as_object_mut(), serde_json::to_value(row)) {
+            if let (Some(map), Ok(serde_json::Value::Object(row))) =
+                (event.as_object_mut(), serde_json::to_value(row))
+            {
                 map.extend(row);
             }
             self.event(&event);
         } else if self.list {
             self.bar.suspend(|| {
-                line(&format!("{:>16}  {:>9.3} s  {:4}  {}  ({})", row.id, row.duration, row.game, row.name, row.source));
+                line(&format!(
+                    "{:>16}  {:>9.3} s  {:4}  {}  ({})",
+                    row.id, row.duration, row.game, row.name, row.source
+                ));
             });
         }
     }
