@@ -6,3 +6,4 @@ pub mod skeleton_gltf;
 pub mod skeleton_xml;
 pub mod xml;
 pub mod ycd;
+pub mod ycd_xml;
