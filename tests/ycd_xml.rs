@@ -81,17 +81,34 @@ fn every_dictionary_there_and_back_gives_the_same_clips() {
     }
 }
 
-/// Writes the texts where another reader can be held against them: set `YCD_XML_OUT` to a folder.
+/// For a check by hand against another reader and writer of the form: `YCD_XML_OUT` is a folder to write all
+/// texts to, `YCD_XML_IN` one with texts of the same names that the other tool wrote, held against the binaries.
 #[test]
-fn texts_for_other_readers() {
-    let Some(out) = std::env::var_os("YCD_XML_OUT").map(PathBuf::from) else { return };
+fn texts_for_and_of_other_tools() {
+    let folder = |name| std::env::var_os(name).map(PathBuf::from);
+    let (out, given) = (folder("YCD_XML_OUT"), folder("YCD_XML_IN"));
+    if out.is_none() && given.is_none() {
+        return;
+    }
     for path in dictionaries() {
         let bytes = std::fs::read(&path).unwrap();
         let mut scratch = Vec::new();
-        let records = dictionary::read(&rsc7::open(&bytes, &mut scratch).unwrap()).unwrap();
-        let (text, _) = write::ycd_xml::write(&records).unwrap();
+        let resource = rsc7::open(&bytes, &mut scratch).unwrap();
         let name = format!("{}.xml", path.file_name().unwrap().to_string_lossy());
-        std::fs::write(out.join(name), text).unwrap();
+        if let Some(out) = &out {
+            let (text, _) = write::ycd_xml::write(&dictionary::read(&resource).unwrap()).unwrap();
+            std::fs::write(out.join(&name), text).unwrap();
+        }
+        if let Some(given) = &given {
+            let text = std::fs::read(given.join(&name)).unwrap();
+            let back = assemble(ycd_xml::read(&text).unwrap(), "x").unwrap();
+            assert!(back.errors.is_empty(), "{name}: {:?}", back.errors);
+            let right = ycd::read(&resource, "x").unwrap();
+            assert_eq!(right.clips.len(), back.clips.len());
+            for (right, back) in right.clips.into_iter().zip(back.clips) {
+                assert!(without_block_warnings(right) == without_block_warnings(back), "{name}");
+            }
+        }
     }
 }
 
