@@ -4,3 +4,4 @@ pub mod format;
 pub mod gltf;
 pub mod manifest;
 pub mod scene;
+pub mod ycd_xml;
