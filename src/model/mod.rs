@@ -4,11 +4,13 @@
 //! are x, y, z, w and unit.
 
 mod clip;
+pub mod sample;
 mod skeleton;
 mod time;
 
 pub use clip::{
     Clip, ClipId, Curve, Event, Interpolation, JointId, OtherTrack, Property, Target, Track, Values,
 };
+pub use sample::Sampler;
 pub use skeleton::{Joint, Skeleton, Trs};
-pub use time::{Clock, Positions, Timeline, Window};
+pub use time::{Clock, EDGE_S, Positions, Timeline, Window};

@@ -17,6 +17,13 @@ pub enum Clock {
         /// Number of intervals: frames - 1. 0: a single frame.
         intervals: u32,
     },
+    /// Frames of `1 / hz` s: what baking makes. `hz` is finite and positive.
+    Rate {
+        /// Frames in a second.
+        hz: f64,
+    },
+    /// Seconds: what a pass makes that joins keys of several clocks. No rate.
+    Seconds,
 }
 
 impl Clock {
@@ -28,6 +35,8 @@ impl Clock {
             Clock::Frames30 => position / 30.0,
             Clock::Span { intervals: 0, .. } => 0.0,
             Clock::Span { duration_s, intervals } => position * f64::from(duration_s) / f64::from(intervals),
+            Clock::Rate { hz } => position / hz,
+            Clock::Seconds => position,
         }
     }
 
@@ -38,8 +47,10 @@ impl Clock {
             Clock::Ticks60 => seconds * 60.0,
             Clock::Frames30 => seconds * 30.0,
             Clock::Span { intervals: 0, .. } => 0.0,
-            Clock::Span { duration_s, .. } if duration_s == 0.0 => 0.0,
+            Clock::Span { duration_s: 0.0, .. } => 0.0,
             Clock::Span { duration_s, intervals } => seconds * f64::from(intervals) / f64::from(duration_s),
+            Clock::Rate { hz } => seconds * hz,
+            Clock::Seconds => seconds,
         }
     }
 
@@ -51,7 +62,8 @@ impl Clock {
             Clock::Span { duration_s, intervals } if duration_s > 0.0 && intervals > 0 => {
                 Some(f64::from(intervals) / f64::from(duration_s))
             }
-            Clock::Span { .. } => None,
+            Clock::Rate { hz } => Some(hz),
+            Clock::Span { .. } | Clock::Seconds => None,
         }
     }
 }
