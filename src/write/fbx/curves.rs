@@ -34,8 +34,8 @@ const STEP_LIMIT: f64 = 175.0 * PI / 180.0;
 /// No interval of the source is split finer than into this many parts. At that the rotation moves less than
 /// 0.1 degrees in a part, so that nothing is gained by more.
 const FINEST: i64 = 4096;
-/// Degrees past which an angle starts over (128 turns): an f32 holds 0.004 degrees there, and ever less after.
-const REWIND: f64 = 128.0 * TAU;
+/// Angles (radians) past this start over: at 32 turns an f32 is right to 0.0005 degrees, and ever less after.
+const REWIND: f64 = 32.0 * TAU;
 /// Sine of the distance from the pole below which two of the angles are one (see [`Half::angles`]).
 const POLE: f64 = 1e-5;
 
@@ -399,7 +399,7 @@ fn cos_is_negative(a: f64) -> bool {
     (a - TAU * (a / TAU).round()).abs() > FRAC_PI_2
 }
 
-/// An upper bound of how far the ways part between two keys whose angles lie near each other; infinite where
+/// An upper bound of how far the ways part between two keys of the source whose angles lie near each other; infinite where
 /// they do not.
 #[inline]
 fn bound(from: Angles, to: Angles) -> f64 {
@@ -438,9 +438,6 @@ impl Interval {
         let step = [0, 1, 2].map(|i| to[i] - from[i]);
         if step.iter().any(|s| s.abs() > STEP_LIMIT) {
             return 2;
-        }
-        if bound(from, to) <= self.tolerance {
-            return 1;
         }
         let mut worst = 0.0f64;
         for part in [0.25, 0.5, 0.75] {
