@@ -25,8 +25,11 @@ use crate::model::{Interpolation, Timeline};
 /// Ticks in a second (notes, FBX 3.1).
 pub const TICKS_PER_S: i64 = 46_186_158_000;
 
-/// How long before a step the earlier value is keyed again: one tick of the FBX clock, the shortest there is.
-const STEP_TICKS: i64 = 1;
+/// How long before a step the earlier value is keyed again: 1 ms. One tick would do for FBX itself, but readers
+/// that count in f32 frames or seconds see one instant then: Blender's Python importer drops the held key (the
+/// step becomes a ramp), its C++ importer plays the step a frame late. This is 0.024 frames or more from 24 Hz
+/// on, twice what Blender takes for the same frame.
+const STEP_TICKS: i64 = TICKS_PER_S / 1000;
 /// The part of the tolerance that the comparison uses: the worst point may lie between the compared ones.
 const MARGIN: f64 = 0.9;
 /// Larger steps of one angle are split: readers take one of half a turn or more for a flip (notes, 1.3 #17).
@@ -94,20 +97,23 @@ impl Keys {
 
     /// Repeats the last value just before `tick`, which ends its hold.
     fn push_hold(&mut self, tick: i64) {
-        let (Some(&last), [Some(&x), Some(&y), Some(&z)]) =
-            (self.ticks.last(), self.values.each_ref().map(|v| v.last()))
-        else {
-            return;
-        };
-        if tick - STEP_TICKS > last {
-            self.push(tick - STEP_TICKS, [x, y, z]);
-            self.added = true;
+        let Some(&last) = self.ticks.last() else { return };
+        let gap = STEP_TICKS.min((tick - last) / 2);
+        if gap > 0 {
+            self.hold_to(tick - gap);
         }
     }
 
     /// Repeats the last value at `tick`, unless a key stands there or later.
     pub fn hold_to(&mut self, tick: i64) {
-        self.push_hold(tick.saturating_add(STEP_TICKS));
+        if self.ticks.last().is_some_and(|&last| tick > last) {
+            self.ticks.push(tick);
+            for values in &mut self.values {
+                let last = values.last().copied().unwrap_or_default();
+                values.push(last);
+            }
+            self.added = true;
+        }
     }
 
     /// Whether an axis has the same bits in every key.
