@@ -31,9 +31,10 @@ use crate::error::{Error, Result};
 use crate::model::{Clip, Skeleton};
 use crate::resample::{self};
 use crate::rig::{self, JointNames};
-use crate::write::format::{self, Files};
+use crate::write::format::{self, Files, Format};
 use crate::write::manifest::{ClipRow, ErrorRow, FileRow, Manifest, NoteRow, UseRow};
 use crate::write::scene::Scene;
+use crate::write::ycd_xml;
 
 /// Stored bytes that a round takes, and units that it takes at most.
 const ROUND_BYTES: u64 = 4 << 20;
@@ -381,6 +382,15 @@ impl<'a> Run<'a> {
                     let size = fs::metadata(&inputs[i].path).map_or(0, |m| m.len());
                     units.push(Unit { input: i, entry: 0, size });
                 }
+                Some(Source::Rpf { entries, problems, .. }) => {
+                    for problem in problems {
+                        self.fail(problem);
+                    }
+                    if entries.is_empty() && problems.is_empty() {
+                        self.note(&inputs[i].relative, "an archive without clip dictionaries".to_owned());
+                    }
+                    units.extend((0..entries.len()).map(|entry| Unit { input: i, entry, size: 64 << 10 }));
+                }
                 Some(Source::Anvil(source)) => {
                     for note in source.notes() {
                         self.note(&inputs[i].relative, note.clone());
@@ -572,6 +582,9 @@ impl<'a> Run<'a> {
         {
             return Ok(Made::Finished(done));
         }
+        if settings.write.format == Format::YcdXml {
+            return self.make_xml(job, output, key);
+        }
         let read = work::read(&job.item, &job.source)?;
         let (errors, mut notes) = (read.errors, read.notes);
         let before = read.clips.len();
@@ -596,6 +609,25 @@ impl<'a> Run<'a> {
             errors,
             left_out,
         })
+    }
+
+    /// A dictionary as CodeWalker's XML: records, not clips, go from one form to the other.
+    fn make_xml(&self, job: &Job, output: String, key: String) -> Result<Made> {
+        let work::Content::Dictionary(bytes) = &job.item.content else {
+            return Err(Error::unsupported("only clip dictionaries have the form .ycd.xml"));
+        };
+        let mut scratch = Vec::new();
+        let mut dictionary = work::dictionary(bytes, &mut scratch)?;
+        let errors: Vec<Error> = std::mem::take(&mut dictionary.errors).into_iter().map(|(_, e)| e).collect();
+        let (text, notes) = ycd_xml::write(&dictionary)?;
+        let clips = crate::read::ycd::clips::assemble(dictionary, &job.source)?.clips;
+        let rig = Skeleton::new("none", Vec::new())?;
+        let rows = clips.iter().map(|c| ClipRow::new(c, &output, &c.short_name, &[], &rig)).collect();
+        let files = vec![("ycd.xml", text.into_bytes())];
+        let bytes = write_files(&self.settings.out, &job.stem, &files, &self.settings.tag())?;
+        let done =
+            Done { output, key, bytes, clips: rows, errors: errors.iter().map(ErrorRow::from).collect() };
+        Ok(Made::Written { done, notes, errors, left_out: 0 })
     }
 
     fn pack(

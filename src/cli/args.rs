@@ -11,6 +11,11 @@ pub enum To {
     Glb,
     /// glTF text with a .bin beside it
     Gltf,
+    /// Binary FBX 7.4, for Blender, Maya, Unity and Unreal
+    Fbx,
+    /// CodeWalker's XML, of clip dictionaries only, for Sollumz
+    #[value(name = "ycd.xml")]
+    YcdXml,
 }
 
 /// Converts game animation (GTA V, Riders Republic, Shaun White Skateboarding) to files that open in Blender.
@@ -83,7 +88,7 @@ pub struct Merge {
 /// Options of the conversion.
 #[derive(Debug, Group)]
 pub struct Convert {
-    /// .ycd, .forge, .data, .Animation, or folders that hold them
+    /// .ycd, .ycd.xml, .rpf, .forge, .data, .Animation, or folders that hold them
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<PathBuf>,
 
@@ -91,9 +96,13 @@ pub struct Convert {
     #[arg(short, long, value_name = "OUT", required_unless_present = "list")]
     pub out: Option<PathBuf>,
 
-    /// What to write
-    #[arg(long, value_enum, default_value_t = To::Glb, value_name = "FORMAT")]
-    pub to: To,
+    /// What to write [default: glb; of anim2fbx: fbx]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub to: Option<To>,
+
+    /// Add a stick mesh on the joints, for readers that refuse a file without a mesh
+    #[arg(long)]
+    pub preview_mesh: bool,
 
     /// Only clips whose name (or id) matches; may be given several times
     #[arg(long, value_name = "GLOB", help_heading = "Which clips")]

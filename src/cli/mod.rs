@@ -14,15 +14,20 @@ use serde_json::json;
 use crate::batch::{self, Settings, run::Select};
 use crate::container::{anvil, codec::Codec};
 use crate::error::{Error, Result};
-use crate::write::format;
+use crate::write::{fbx, format, gltf};
 
-/// Runs the program with the arguments of the process.
-pub fn main() -> ExitCode {
-    run(std::env::args_os())
+/// Runs the program with the arguments of the process; `to` is what is written by default.
+pub fn main(to: args::To) -> ExitCode {
+    run_with(std::env::args_os(), to)
 }
 
 /// Runs the program with `arguments`, of which the first is its name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    run_with(arguments, args::To::Glb)
+}
+
+/// As [`run`]; `to` is what is written by default.
+pub fn run_with(arguments: impl IntoIterator<Item = OsString>, to: args::To) -> ExitCode {
     let args = match args::Args::command()
         .try_get_matches_from(arguments)
         .and_then(|matches| args::Args::from_arg_matches(&matches))
@@ -35,7 +40,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let result = match args.command {
-        None => convert(args.convert),
+        None => convert(args.convert, to),
         Some(args::Command::Check(args)) => check::run(&args),
         Some(args::Command::Merge(args)) => merge(&args),
     };
@@ -45,9 +50,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     })
 }
 
-fn convert(args: args::Convert) -> Result<ExitCode> {
+fn convert(args: args::Convert, to: args::To) -> Result<ExitCode> {
     let (quiet, json, list) = (args.quiet, args.json, args.list);
-    let settings = settings(args)?;
+    let settings = settings(args, to)?;
     let mut progress = progress::Terminal::new(quiet, json, list);
     let result = batch::run(&settings, &mut progress);
     progress.finish();
@@ -69,13 +74,16 @@ fn convert(args: args::Convert) -> Result<ExitCode> {
 }
 
 /// Validates what was typed.
-fn settings(args: args::Convert) -> Result<Settings> {
+fn settings(args: args::Convert, to: args::To) -> Result<Settings> {
     let write = format::Options {
-        format: match args.to {
+        format: match args.to.unwrap_or(to) {
             args::To::Glb => format::Format::Glb,
             args::To::Gltf => format::Format::Gltf,
+            args::To::Fbx => format::Format::Fbx,
+            args::To::YcdXml => format::Format::YcdXml,
         },
-        ..format::Options::default()
+        gltf: gltf::Options { preview_mesh: args.preview_mesh, ..gltf::Options::default() },
+        fbx: fbx::Options { preview_mesh: args.preview_mesh, ..fbx::Options::default() },
     };
     let mut settings = Settings::new(args.inputs, args.out.unwrap_or_default(), write);
     settings.select = Select {
