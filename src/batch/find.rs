@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
 
-use crate::container::rsc7;
+use crate::container::{anvil, rsc7};
 use crate::error::{Error, Result};
 
 /// What kind of input a file is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A RAGE clip dictionary.
     Ycd,
+    /// Something of Anvil's: a .forge, a .data, or a loose resource.
+    Anvil(anvil::Kind),
     /// Something else: converted only to an error that says what it is.
     Unknown,
 }
@@ -103,6 +105,9 @@ fn kind_by_extension(path: &Path) -> Option<Kind> {
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
     match extension.as_str() {
         "ycd" => Some(Kind::Ycd),
+        "forge" => Some(Kind::Anvil(anvil::Kind::Forge)),
+        "data" => Some(Kind::Anvil(anvil::Kind::Data)),
+        "animation" | "skeleton" | "animset" => Some(Kind::Anvil(anvil::Kind::Loose)),
         _ => None,
     }
 }
@@ -111,7 +116,7 @@ fn kind_by_extension(path: &Path) -> Option<Kind> {
 fn kind(path: &Path) -> Result<Kind> {
     let mut file = File::open(path).map_err(|e| Error::io("cannot be opened", e))?;
     let length = file.metadata().map_err(|e| Error::io("cannot be read", e))?.len();
-    let mut start = [0u8; 16];
+    let mut start = [0u8; anvil::PROBE_SIZE];
     let mut filled = 0;
     while filled < start.len() {
         match file.read(&mut start[filled..]).map_err(|e| Error::io("cannot be read", e))? {
@@ -119,8 +124,13 @@ fn kind(path: &Path) -> Result<Kind> {
             n => filled += n,
         }
     }
-    if rsc7::probe(&start[..filled], length) {
+    let start = &start[..filled];
+    if rsc7::probe(start, length) {
         return Ok(Kind::Ycd);
+    }
+    let extension = path.extension().unwrap_or_default().to_string_lossy();
+    if let Some(kind) = anvil::probe(start, &extension) {
+        return Ok(Kind::Anvil(kind));
     }
     Ok(kind_by_extension(path).unwrap_or(Kind::Unknown))
 }

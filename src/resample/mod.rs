@@ -9,7 +9,9 @@
 //! 4. [`align_signs`], then [`collapse_constant`]: last, always.
 
 mod inbetween;
+mod rage;
 mod signs;
 
 pub use inbetween::{Path, Slerp, add_inbetweens, add_inbetweens_for};
+pub use rage::{apply_facial_guesses, follow_thighs};
 pub use signs::{align_signs, collapse_constant};

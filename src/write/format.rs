@@ -1,7 +1,6 @@
 //! The kinds of files that are written, and a file in memory.
 
 use crate::error::Result;
-use crate::model::{Clip, Skeleton};
 use crate::write::gltf;
 use crate::write::scene::Scene;
 
@@ -37,17 +36,16 @@ pub struct Options {
 /// A written file: (extension, bytes), the main one last, so that what it points at is there before it.
 pub type Files = Vec<(&'static str, Vec<u8>)>;
 
-/// Writes `clips` on `rig` into memory. `stem` is what the file will be called, for what points from one to the
+/// Writes `scene` into memory. `stem` is what the file will be called, for what points from one to the
 /// other.
 ///
 /// # Errors
 /// See the writers.
-pub fn write(rig: &Skeleton, clips: &[Clip], stem: &str, options: &Options) -> Result<Files> {
-    let scene = Scene::new(rig, clips);
+pub fn write(scene: &Scene<'_>, stem: &str, options: &Options) -> Result<Files> {
     match options.format {
-        Format::Glb => Ok(vec![("glb", gltf::document(&scene, &options.gltf)?.to_glb()?)]),
+        Format::Glb => Ok(vec![("glb", gltf::document(scene, &options.gltf)?.to_glb()?)]),
         Format::Gltf => {
-            let (text, bin) = gltf::document(&scene, &options.gltf)?.to_gltf(&format!("{stem}.bin"))?;
+            let (text, bin) = gltf::document(scene, &options.gltf)?.to_gltf(&format!("{stem}.bin"))?;
             Ok(vec![("bin", bin), ("gltf", text.into_bytes())])
         }
     }

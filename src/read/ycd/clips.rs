@@ -1,7 +1,8 @@
 //! Records and decoded tracks to [`Clip`]s: windows, lists, movers, events.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -123,10 +124,10 @@ pub fn read(resource: &Resource<'_>, source: &str) -> Result<Clips> {
 pub fn assemble(dictionary: Dictionary<'_>, source: &str) -> Result<Clips> {
     let mut out = Clips { notes: dictionary.notes, ..Clips::default() };
     let mut scratch = Scratch::default();
-    let mut failed: HashMap<u32, String> =
+    let mut failed: FxHashMap<u32, String> =
         dictionary.errors.iter().map(|(hash, e)| (*hash, e.to_string())).collect();
     out.errors.extend(dictionary.errors.into_iter().map(|(_, e)| e));
-    let mut used: HashMap<u32, Used> = HashMap::new();
+    let mut used: FxHashMap<u32, Used> = FxHashMap::default();
     for animation in &dictionary.animations {
         if used.contains_key(&animation.hash) {
             out.notes.push(format!("animation {:08X} is there twice: the first is used", animation.hash));
@@ -300,7 +301,7 @@ impl Cut {
 /// Makes a clip; `Err` names the animation that is missing.
 fn clip(
     record: &ClipRecord,
-    used: &mut HashMap<u32, Used<'_, '_>>,
+    used: &mut FxHashMap<u32, Used<'_, '_>>,
     source: &str,
 ) -> std::result::Result<Clip, u32> {
     if let Some(part) = record.parts.iter().find(|p| !used.contains_key(&p.animation)) {
@@ -346,7 +347,7 @@ fn clip(
         }
     }
     let mut junk: Vec<u16> = Vec::new();
-    let mut seen: HashMap<Target, usize> = HashMap::new();
+    let mut seen: FxHashMap<Target, usize> = FxHashMap::default();
     let (mut conflicts, mut frames_dropped) = (Vec::new(), 0);
     for (part, window) in record.parts.iter().zip(windows) {
         let Some(entry) = used.get_mut(&part.animation) else { continue };

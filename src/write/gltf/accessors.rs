@@ -9,13 +9,12 @@
 //!
 //! Times are shared by all channels that have equal keys; single values by all channels that hold them.
 
-use std::collections::HashMap;
-
 use bytemuck::cast_slice;
 use glam::{Quat, Vec3};
 use gltf_json as json;
 use json::accessor::{ComponentType, GenericComponentType, Type};
 use json::validation::{Checked::Valid, USize64};
+use rustc_hash::FxHashMap;
 
 use crate::error::Result;
 use crate::model::{Clip, Track};
@@ -60,11 +59,11 @@ pub struct Accessors {
     /// Accessors of the timelines of the current clip.
     timelines: Vec<Option<(Index, Option<Vec<u32>>)>>,
     /// Times of one or two keys (0, and 0 with the clip's end), for the whole file.
-    held: HashMap<Option<u32>, Index>,
+    held: FxHashMap<Option<u32>, Index>,
     /// Single vectors that are there already.
-    vec3: HashMap<([u32; 3], bool), Index>,
+    vec3: FxHashMap<([u32; 3], bool), Index>,
     /// Single rotations that are there already.
-    quat: HashMap<([u32; 4], bool), Index>,
+    quat: FxHashMap<([u32; 4], bool), Index>,
 }
 
 impl Accessors {

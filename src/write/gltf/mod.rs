@@ -5,7 +5,7 @@
 //! extra node. Rotations are LINEAR (or STEP); CUBICSPLINE is never written.
 
 mod accessors;
-mod extras;
+pub(super) mod extras;
 mod layout;
 
 use gltf_json as json;
