@@ -1,6 +1,8 @@
 //! The readers of Anvil's Animations, Skeletons and AnimSets, against right values of an independent writer and
 //! against bodies that the project writes itself.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 #[path = "support/anvil_clip.rs"]
 mod writer;

@@ -414,7 +414,8 @@ impl<'a> Decoder<'a> {
             length_s,
             timelines: Vec::new(),
             facts: Vec::new(),
-            by_bytes: HashMap::new(),
+            // Tracks of a clip tend to have few or many of them; room for many is one allocation.
+            by_bytes: HashMap::with_capacity(tracks.min(512)),
             tracks: Vec::with_capacity(tracks),
             census: ClipCensus { clips: 1, ..ClipCensus::default() },
             last_key_s: 0.0,
@@ -770,6 +771,7 @@ pub(crate) fn behind_events<T>(
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
