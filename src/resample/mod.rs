@@ -9,7 +9,12 @@
 //! 4. [`align_signs`], then [`collapse_constant`]: last, always.
 
 mod inbetween;
+mod measure;
+mod reduce;
 mod signs;
+mod stage;
 
 pub use inbetween::{Path, Slerp, add_inbetweens, add_inbetweens_for};
+pub use measure::{ErrorReport, measure};
+pub use reduce::{Reduction, drop_at_rest, reduce};
 pub use signs::{align_signs, collapse_constant};
