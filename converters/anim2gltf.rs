@@ -1,2 +1,5 @@
-//! `anim2gltf`: converts game animation to glTF.
-fn main() {}
+//! `anim2gltf`: game animation to glTF, and the tools beside it.
+
+fn main() -> std::process::ExitCode {
+    anim2gltf::cli::main()
+}

@@ -121,7 +121,11 @@ impl<'a> Cursor<'a> {
         if self.left() == 0 {
             return Ok(());
         }
-        Err(Error::malformed(self.offset(), format_args!("{} more bytes after {what}", self.left()), "the end"))
+        Err(Error::malformed(
+            self.offset(),
+            format_args!("{} more bytes after {what}", self.left()),
+            "the end",
+        ))
     }
 
     #[cold]

@@ -10,13 +10,16 @@
 //! It flows one way: nothing in [`container`] or [`read`] knows of glTF, nothing in [`write`] of a game,
 //! and [`model`] knows nobody.
 
+pub mod batch;
 pub mod bytes;
+pub mod cli;
 pub mod container;
 pub mod error;
 pub mod model;
 pub mod names;
 pub mod read;
 pub mod resample;
+pub mod rig;
 pub mod write;
 
 pub use error::{Error, ErrorKind, Result};

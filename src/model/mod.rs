@@ -13,4 +13,4 @@ pub use clip::{
 };
 pub use sample::Sampler;
 pub use skeleton::{Joint, Skeleton, Trs};
-pub use time::{Clock, Positions, Timeline, Window};
+pub use time::{Clock, EDGE_S, Positions, Timeline, Window};

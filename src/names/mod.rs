@@ -1,1 +1,2 @@
 //! CRC-32, joaat and bone-tag dictionaries.
+pub mod rage;

@@ -1,6 +1,8 @@
 //! What the tests share. `shared()` finds the folder of inputs with right values.
 #![allow(dead_code)]
 
+pub mod glb;
+
 use std::path::PathBuf;
 
 /// The folder with fixtures and corpus, or `None` (with a message) where this checkout stands alone.

@@ -1,0 +1,315 @@
+//! The binary buffer and the accessors into it.
+//!
+//! | View | Holds | Component |
+//! |---|---|---|
+//! | inverse bind matrices | one MAT4 a joint | f32 |
+//! | times | SCALAR, with bounds | f32 seconds |
+//! | rotations | VEC4 | f32, or normalised i16 |
+//! | vectors | VEC3, translations and scales | f32 |
+//!
+//! Times are shared by all channels that have equal keys; single values by all channels that hold them.
+
+use std::collections::HashMap;
+
+use bytemuck::cast_slice;
+use glam::{Quat, Vec3};
+use gltf_json as json;
+use json::accessor::{ComponentType, GenericComponentType, Type};
+use json::validation::{Checked::Valid, USize64};
+
+use crate::error::Result;
+use crate::model::{Clip, Track};
+
+type Index = json::Index<json::Accessor>;
+
+/// (x, y, z) -> (x, z, -y): Z up to Y up.
+#[inline]
+pub fn y_up_vec3(v: Vec3) -> Vec3 {
+    Vec3::new(v.x, v.z, 0.0 - v.y)
+}
+
+/// (x, y, z, w) -> (x, z, -y, w).
+#[inline]
+pub fn y_up_quat(q: Quat) -> Quat {
+    Quat::from_xyzw(q.x, q.z, 0.0 - q.y, q.w)
+}
+
+/// (x, y, z) -> (x, z, y).
+#[inline]
+pub fn y_up_scale(s: Vec3) -> Vec3 {
+    Vec3::new(s.x, s.z, s.y)
+}
+
+#[derive(Debug, Clone, Copy)]
+enum View {
+    Matrices,
+    Times,
+    Quats,
+    Vec3s,
+}
+
+const VIEWS: usize = 4;
+
+/// Collects accessors and the bytes they point at.
+#[derive(Debug, Default)]
+pub struct Accessors {
+    bytes: [Vec<u8>; VIEWS],
+    accessors: Vec<json::Accessor>,
+    /// Which view each accessor lies in: known here, an index only at the end, when empty views are left out.
+    views: Vec<u8>,
+    /// Accessors of the timelines of the current clip.
+    timelines: Vec<Option<(Index, Option<Vec<u32>>)>>,
+    /// Times of one or two keys (0, and 0 with the clip's end), for the whole file.
+    held: HashMap<Option<u32>, Index>,
+    /// Single vectors that are there already.
+    vec3: HashMap<([u32; 3], bool), Index>,
+    /// Single rotations that are there already.
+    quat: HashMap<([u32; 4], bool), Index>,
+}
+
+impl Accessors {
+    fn push(
+        &mut self,
+        view: View,
+        offset: usize,
+        count: usize,
+        type_: Type,
+        component: ComponentType,
+    ) -> Index {
+        self.accessors.push(json::Accessor {
+            buffer_view: None,
+            byte_offset: Some(USize64::from(offset)),
+            count: USize64::from(count),
+            component_type: Valid(GenericComponentType(component)),
+            extensions: None,
+            extras: None,
+            type_: Valid(type_),
+            min: None,
+            max: None,
+            name: None,
+            normalized: component == ComponentType::I16,
+            sparse: None,
+        });
+        self.views.push(view as u8);
+        Index::new((self.accessors.len() - 1) as u32)
+    }
+
+    /// Inverse bind matrices, column by column.
+    pub fn matrices(&mut self, matrices: &[[f32; 16]]) -> Index {
+        let offset = self.bytes[View::Matrices as usize].len();
+        for m in matrices {
+            extend_f32(&mut self.bytes[View::Matrices as usize], m);
+        }
+        self.push(View::Matrices, offset, matrices.len(), Type::Mat4, ComponentType::F32)
+    }
+
+    /// Forgets the timelines of the clip before.
+    pub fn begin_clip(&mut self, clip: &Clip) {
+        self.timelines.clear();
+        self.timelines.resize(clip.timelines.len(), None);
+    }
+
+    /// Key times of a track, f32 seconds, strictly rising. Where rounding makes neighbours equal, the first of
+    /// them stays: then the second part of the result says which keys stay.
+    pub fn times(&mut self, clip: &Clip, track: &Track, hold: Option<f64>) -> (Index, Option<Vec<u32>>) {
+        if track.curve.is_constant() {
+            return (self.held(hold), None);
+        }
+        if hold.is_none()
+            && let Some(Some(known)) = self.timelines.get(track.timeline as usize)
+        {
+            return known.clone();
+        }
+        let timeline = clip.timeline(track);
+        let bytes = &mut self.bytes[View::Times as usize];
+        let offset = bytes.len();
+        let mut last = f32::NEG_INFINITY;
+        let mut first = 0.0;
+        let mut count = 0;
+        let mut keep: Option<Vec<u32>> = None;
+        for (i, seconds) in timeline.iter_seconds().enumerate() {
+            let t = seconds as f32;
+            if t > last {
+                if count == 0 {
+                    first = t;
+                }
+                bytes.extend_from_slice(&t.to_le_bytes());
+                last = t;
+                count += 1;
+                if let Some(keep) = &mut keep {
+                    keep.push(i as u32);
+                }
+            } else if keep.is_none() {
+                keep = Some((0..i as u32).collect());
+            }
+        }
+        if let Some(end) = hold.map(|s| s as f32) {
+            bytes.extend_from_slice(&end.to_le_bytes());
+            last = end;
+            count += 1;
+        }
+        let index = self.push(View::Times, offset, count, Type::Scalar, ComponentType::F32);
+        self.bound(first, last);
+        if hold.is_none() {
+            self.timelines[track.timeline as usize] = Some((index, keep.clone()));
+        }
+        (index, keep)
+    }
+
+    /// The times of a value that holds: 0, and the end where the clip's length hangs on it.
+    pub fn held(&mut self, end_s: Option<f64>) -> Index {
+        let end = end_s.map(|s| s as f32);
+        if let Some(index) = self.held.get(&end.map(f32::to_bits)) {
+            return *index;
+        }
+        let bytes = &mut self.bytes[View::Times as usize];
+        let offset = bytes.len();
+        bytes.extend_from_slice(&0f32.to_le_bytes());
+        if let Some(end) = end {
+            bytes.extend_from_slice(&end.to_le_bytes());
+        }
+        let count = 1 + usize::from(end.is_some());
+        let index = self.push(View::Times, offset, count, Type::Scalar, ComponentType::F32);
+        self.bound(0.0, end.unwrap_or(0.0));
+        self.held.insert(end.map(f32::to_bits), index);
+        index
+    }
+
+    fn bound(&mut self, min: f32, max: f32) {
+        if let Some(accessor) = self.accessors.last_mut() {
+            accessor.min = Some(number(min));
+            accessor.max = Some(number(max));
+        }
+    }
+
+    /// Rotations as f32. `hold` repeats the last value.
+    pub fn quats(&mut self, values: &[Quat], keep: Option<&[u32]>, hold: bool) -> Index {
+        if let [single] = values {
+            let key = (single.to_array().map(f32::to_bits), hold);
+            if let Some(index) = self.quat.get(&key) {
+                return *index;
+            }
+            let index = self.quats_new(values, keep, hold);
+            self.quat.insert(key, index);
+            return index;
+        }
+        self.quats_new(values, keep, hold)
+    }
+
+    fn quats_new(&mut self, values: &[Quat], keep: Option<&[u32]>, hold: bool) -> Index {
+        let bytes = &mut self.bytes[View::Quats as usize];
+        let offset = bytes.len();
+        let mut put = |q: Quat| extend_f32(bytes, &y_up_quat(q).to_array());
+        let count = each_key(values, keep, hold, &mut put);
+        self.push(View::Quats, offset, count, Type::Vec4, ComponentType::F32)
+    }
+
+    /// Rotations as normalised i16: c -> round(c x 32767).
+    pub fn quats_i16(&mut self, values: &[Quat], keep: Option<&[u32]>, hold: bool) -> Index {
+        let bytes = &mut self.bytes[View::Quats as usize];
+        let offset = bytes.len();
+        let mut put = |q: Quat| {
+            let q = y_up_quat(q).to_array().map(|c| (c * 32767.0).round() as i16);
+            for c in q {
+                bytes.extend_from_slice(&c.to_le_bytes());
+            }
+        };
+        let count = each_key(values, keep, hold, &mut put);
+        self.push(View::Quats, offset, count, Type::Vec4, ComponentType::I16)
+    }
+
+    /// Translations or scales. `hold` repeats the last value.
+    pub fn vec3s(&mut self, values: &[Vec3], keep: Option<&[u32]>, hold: bool, scale: bool) -> Index {
+        let turn = if scale { y_up_scale } else { y_up_vec3 };
+        // Singles are found by what is written, so that a scale can share with a translation.
+        let key = match values {
+            [single] => Some((turn(*single).to_array().map(f32::to_bits), hold)),
+            _ => None,
+        };
+        if let Some(index) = key.and_then(|k| self.vec3.get(&k)) {
+            return *index;
+        }
+        let bytes = &mut self.bytes[View::Vec3s as usize];
+        let offset = bytes.len();
+        bytes.reserve(values.len() * 12 + 12);
+        let mut put = |v: Vec3| extend_f32(bytes, &turn(v).to_array());
+        let count = each_key(values, keep, hold, &mut put);
+        let index = self.push(View::Vec3s, offset, count, Type::Vec3, ComponentType::F32);
+        if let Some(key) = key {
+            self.vec3.insert(key, index);
+        }
+        index
+    }
+
+    /// Puts accessors, views and the buffer into `root`; returns the buffer's bytes.
+    ///
+    /// # Errors
+    /// Over 4 GiB.
+    pub fn finish(self, root: &mut json::Root) -> Result<Vec<u8>> {
+        let total: usize = self.bytes.iter().map(Vec::len).sum();
+        if u32::try_from(total).is_err() {
+            return Err(super::too_large(total));
+        }
+        let mut bin = Vec::with_capacity(total);
+        let mut index = [None; VIEWS];
+        for (i, bytes) in self.bytes.iter().enumerate().filter(|(_, b)| !b.is_empty()) {
+            index[i] = Some(json::Index::new(root.buffer_views.len() as u32));
+            root.buffer_views.push(json::buffer::View {
+                buffer: json::Index::new(0),
+                byte_length: USize64::from(bytes.len()),
+                byte_offset: Some(USize64::from(bin.len())),
+                byte_stride: None,
+                name: None,
+                target: None,
+                extensions: None,
+                extras: None,
+            });
+            bin.extend_from_slice(bytes);
+        }
+        root.accessors = self.accessors;
+        for (accessor, view) in root.accessors.iter_mut().zip(self.views) {
+            accessor.buffer_view = index[view as usize];
+        }
+        root.buffers.push(json::Buffer {
+            byte_length: USize64::from(bin.len()),
+            name: None,
+            uri: None,
+            extensions: None,
+            extras: None,
+        });
+        Ok(bin)
+    }
+}
+
+fn each_key<T: Copy>(values: &[T], keep: Option<&[u32]>, hold: bool, put: &mut impl FnMut(T)) -> usize {
+    let mut count = match keep {
+        Some(keep) => {
+            keep.iter().for_each(|&i| put(values[i as usize]));
+            keep.len()
+        }
+        None => {
+            values.iter().for_each(|&v| put(v));
+            values.len()
+        }
+    };
+    if let (true, Some(last)) = (hold, values.last()) {
+        put(*last);
+        count += 1;
+    }
+    count
+}
+
+#[inline]
+fn extend_f32(bytes: &mut Vec<u8>, values: &[f32]) {
+    if cfg!(target_endian = "little") {
+        bytes.extend_from_slice(cast_slice(values));
+    } else {
+        values.iter().for_each(|v| bytes.extend_from_slice(&v.to_le_bytes()));
+    }
+}
+
+/// An f32 as a JSON number with the shortest digits that give the same f32 back.
+fn number(value: f32) -> serde_json::Value {
+    let shortest: f64 = value.to_string().parse().unwrap_or(f64::from(value));
+    serde_json::Value::from(vec![shortest])
+}

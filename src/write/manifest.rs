@@ -1,0 +1,161 @@
+//! `manifest.json`: what was written, from what, and everything that a file could not say.
+
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::model::{Clip, JointId, Property};
+use crate::rig::fallback_name;
+
+/// One clip of the manifest.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClipRow {
+    /// Where it comes from.
+    pub source: String,
+    /// The file that holds it, relative to the output folder, with `/`.
+    pub output: String,
+    /// Name of the animation in that file.
+    pub animation: String,
+    /// Identity, hex.
+    pub id: String,
+    /// The whole name.
+    pub name: String,
+    /// Game.
+    pub game: String,
+    /// Seconds.
+    pub duration: f32,
+    /// Highest key rate of the clip, Hz.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frame_rate: Option<f32>,
+    /// Whether it is additive: deltas, no poses.
+    #[serde(skip_serializing_if = "is_false")]
+    pub additive: bool,
+    /// Keys of the tracks written.
+    pub keys: u64,
+    /// Tracks that move joints.
+    pub tracks_written: u64,
+    /// Tracks whose values are in the extras.
+    pub tracks_kept: Vec<KeptRow>,
+    /// Events.
+    pub events: u64,
+    /// What a reader should know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// A track that no joint shows.
+#[derive(Debug, Clone, Serialize)]
+pub struct KeptRow {
+    /// Tag, or CRC as hex.
+    pub bone: String,
+    /// Track number or kind.
+    pub track: u8,
+    /// Name, where known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<&'static str>,
+}
+
+impl ClipRow {
+    /// Describes `clip`, written as `animation` into `output`.
+    pub fn new(clip: &Clip, output: &str, animation: &str, kept: &[usize]) -> Self {
+        let moved = clip.tracks.iter().filter(|t| !matches!(t.target.property, Property::Other(_)));
+        ClipRow {
+            source: clip.source.clone(),
+            output: output.to_owned(),
+            animation: animation.to_owned(),
+            id: clip.id.to_string(),
+            name: clip.name.clone(),
+            game: clip.game.to_owned(),
+            duration: clip.length_s as f32,
+            frame_rate: clip.rate_hz().map(|hz| hz as f32),
+            additive: clip.additive,
+            keys: moved.map(|t| t.curve.values.len() as u64).sum(),
+            tracks_written: (clip.tracks.len() - kept.len()) as u64,
+            tracks_kept: kept
+                .iter()
+                .map(|&i| {
+                    let target = clip.tracks[i].target;
+                    let (track, name) = match target.property {
+                        Property::Other(other) => (other.number, other.name),
+                        Property::Translation => (0, Some("translation")),
+                        Property::Rotation => (1, Some("rotation")),
+                        Property::Scale => (2, Some("scale")),
+                    };
+                    let bone = match target.joint {
+                        JointId::RageTag(tag) => tag.to_string(),
+                        JointId::Crc32(crc) => format!("{crc:08X}"),
+                        JointId::RootMotion => fallback_name(JointId::RootMotion),
+                    };
+                    KeptRow { bone, track, name }
+                })
+                .collect(),
+            events: clip.events.len() as u64,
+            warnings: clip.warnings.clone(),
+        }
+    }
+}
+
+/// Something that failed.
+#[derive(Debug, Clone, Serialize)]
+pub struct ErrorRow {
+    /// The input, as it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Entry, clip or object in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+    /// Byte offset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// What was found and what was expected.
+    pub message: String,
+}
+
+impl From<&Error> for ErrorRow {
+    fn from(e: &Error) -> Self {
+        ErrorRow {
+            file: e.file().map(|f| f.to_string_lossy().replace('\\', "/")),
+            entry: e.entry().map(str::to_owned),
+            offset: e.offset(),
+            message: e.message().to_owned(),
+        }
+    }
+}
+
+/// A sentence about an input as a whole.
+#[derive(Debug, Clone, Serialize)]
+pub struct NoteRow {
+    /// Where it applies.
+    pub source: String,
+    /// The sentence.
+    pub note: String,
+}
+
+/// The whole manifest.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Manifest {
+    /// Program and version.
+    pub generator: &'static str,
+    /// Clips, in the order of the inputs.
+    pub clips: Vec<ClipRow>,
+    /// Failures.
+    pub errors: Vec<ErrorRow>,
+    /// Notes on inputs.
+    pub notes: Vec<NoteRow>,
+}
+
+impl Manifest {
+    /// As JSON, one field a line.
+    ///
+    /// # Errors
+    /// None in practice: it is made of strings and numbers.
+    pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        Ok(text)
+    }
+}

@@ -1,0 +1,151 @@
+//! What one file holds, whatever its format: which track drives which joint, what is keyed at rest, what has
+//! no joint. Both writers start from here, so that a GLB and an FBX of the same clips say the same.
+
+use std::collections::BTreeSet;
+
+use crate::model::{Clip, JointId, Property, Skeleton};
+use crate::rig::UniqueNames;
+
+/// Parent-local property of a joint that a file can animate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Path {
+    /// Metres.
+    Translation,
+    /// Unit quaternion.
+    Rotation,
+    /// Factors.
+    Scale,
+}
+
+/// One animated property of one joint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Channel {
+    /// Index into the rig's joints.
+    pub joint: usize,
+    /// What of it.
+    pub path: Path,
+    /// The track (index into [`Clip::tracks`]), or `None`: keyed once, at the rest pose, because another clip
+    /// of the file moves it (viewers keep the pose of the clip before otherwise).
+    pub track: Option<usize>,
+    /// Holds its last value in a key at the clip's end, because no other key stands there: a file has no field
+    /// for the length of a clip but its last key.
+    pub hold_to_end: bool,
+}
+
+/// One clip as a file shows it.
+#[derive(Debug)]
+pub struct Animation<'a> {
+    /// The clip.
+    pub clip: &'a Clip,
+    /// Name, unique in the file and within 63 bytes.
+    pub name: String,
+    /// What is keyed, by joint, then path. Never empty.
+    pub channels: Vec<Channel>,
+    /// Tracks (indices) that no joint shows: their values go to the extras.
+    pub kept: Vec<usize>,
+}
+
+/// All that a file holds.
+#[derive(Debug)]
+pub struct Scene<'a> {
+    /// Every joint that the file holds, named, with one root.
+    pub rig: &'a Skeleton,
+    /// The clips, in the order given.
+    pub animations: Vec<Animation<'a>>,
+}
+
+impl<'a> Scene<'a> {
+    /// Arranges `clips` on `rig` (see [`crate::rig::build`]).
+    ///
+    /// Of two tracks of a clip for the same property of the same joint the first is shown and the second kept.
+    pub fn new(rig: &'a Skeleton, clips: &'a [Clip]) -> Self {
+        let mut moved: BTreeSet<(usize, Path)> = BTreeSet::new();
+        let mut names = UniqueNames::default();
+        let mut animations: Vec<Animation<'a>> = clips
+            .iter()
+            .map(|clip| {
+                let mut channels: Vec<Channel> = Vec::with_capacity(clip.tracks.len());
+                let mut kept = Vec::new();
+                for (i, track) in clip.tracks.iter().enumerate() {
+                    match (path(track.target.property), rig.find(track.target.joint)) {
+                        (Some(path), Some(joint)) if !track.curve.values.is_empty() => {
+                            channels.push(Channel { joint, path, track: Some(i), hold_to_end: false });
+                        }
+                        _ => kept.push(i),
+                    }
+                }
+                // Stable: of equal ones the first track of the clip stays in front.
+                channels.sort_by_key(|c| (c.joint, c.path));
+                channels.dedup_by(|later, first| {
+                    let same = (later.joint, later.path) == (first.joint, first.path);
+                    if same {
+                        kept.extend(later.track);
+                    }
+                    same
+                });
+                kept.sort_unstable();
+                moved.extend(channels.iter().map(|c| (c.joint, c.path)));
+                Animation { clip, name: names.name(&clip.short_name), channels, kept }
+            })
+            .collect();
+        for animation in &mut animations {
+            animation.key_the_rest(&moved);
+            animation.reach_the_end(root(rig));
+        }
+        Scene { rig, animations }
+    }
+}
+
+impl Animation<'_> {
+    fn key_the_rest(&mut self, moved: &BTreeSet<(usize, Path)>) {
+        let own: BTreeSet<(usize, Path)> = self.channels.iter().map(|c| (c.joint, c.path)).collect();
+        self.channels.extend(moved.difference(&own).map(|&(joint, path)| Channel {
+            joint,
+            path,
+            track: None,
+            hold_to_end: false,
+        }));
+        self.channels.sort_by_key(|c| (c.joint, c.path));
+    }
+
+    /// Makes sure that a key stands at the clip's end, and that there is a key at all.
+    fn reach_the_end(&mut self, root: usize) {
+        if self.channels.is_empty() {
+            self.channels.push(Channel {
+                joint: root,
+                path: Path::Translation,
+                track: None,
+                hold_to_end: false,
+            });
+        }
+        let length = self.clip.length_s as f32;
+        let reached = self.channels.iter().filter_map(|c| c.track).any(|i| {
+            let track = &self.clip.tracks[i];
+            !track.curve.is_constant() && self.clip.timeline(track).last_s() as f32 >= length
+        });
+        if !reached && length > 0.0 {
+            // A constant channel is the cheapest to hold; the root's would be looked at first.
+            let i = self
+                .channels
+                .iter()
+                .position(|c| c.track.is_none_or(|t| self.clip.tracks[t].curve.is_constant()))
+                .unwrap_or(0);
+            self.channels[i].hold_to_end = true;
+        }
+    }
+}
+
+/// What a file can animate of a joint, if the track's property is one of these.
+pub fn path(property: Property) -> Option<Path> {
+    match property {
+        Property::Translation => Some(Path::Translation),
+        Property::Rotation => Some(Path::Rotation),
+        Property::Scale => Some(Path::Scale),
+        Property::Other(_) => None,
+    }
+}
+
+/// The skeleton's own root: the first joint that is no mover.
+fn root(rig: &Skeleton) -> usize {
+    rig.joints().iter().position(|j| j.id != JointId::RootMotion).unwrap_or(0)
+}
