@@ -33,21 +33,19 @@ impl Slerp {
     pub fn new(tolerance_deg: f64) -> Self {
         let tolerance_rad = tolerance_deg.max(Self::MIN_TOLERANCE_DEG).to_radians();
         let quarter = std::f64::consts::FRAC_PI_2;
-        let (mut low, mut high) = (0.0, quarter);
-        if gap(quarter, 0.0, 1.0) <= tolerance_rad {
-            low = quarter;
-        } else {
-            for _ in 0..60 {
-                let mid = 0.5 * (low + high);
-                if gap(mid, 0.0, 1.0) <= tolerance_rad {
-                    low = mid;
-                } else {
-                    high = mid;
+        let mut arc = quarter;
+        if gap(quarter, 0.0, 1.0) > tolerance_rad {
+            // The gap grows about with the third power of the arc, which makes this converge fast.
+            for _ in 0..40 {
+                let factor = libm::cbrt(tolerance_rad / gap(arc, 0.0, 1.0));
+                arc *= factor;
+                if (factor - 1.0).abs() < 1e-6 {
+                    break;
                 }
             }
         }
         // Up to 90 degrees apart: never negative, and 0 exactly where everything is near.
-        let near_dot = if low >= quarter { 0.0 } else { libm::cos(low) };
+        let near_dot = if arc >= quarter { 0.0 } else { libm::cos(arc) };
         Slerp { tolerance_rad, near_dot }
     }
 

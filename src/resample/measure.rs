@@ -29,7 +29,18 @@ pub struct ErrorReport {
 /// point of the sphere of 10 cm around the joint that moves most, in model space: the object-space metric of ACL
 /// (`docs/error_metrics.md`) at the distance that ozz's optimizer uses.
 pub fn measure(original: &Clip, changed: &Clip, rig: &Skeleton) -> ErrorReport {
-    let mut stage = Stage::new(rig, original, changed, 3);
+    compare(Stage::new(rig, original, changed, 3))
+}
+
+/// [`measure`], but with both played by glTF's rule.
+pub(crate) fn measure_same_rule(original: &Clip, changed: &Clip, rig: &Skeleton) -> ErrorReport {
+    let mut stage = Stage::new(rig, original, changed, 1);
+    stage.source_as_target = true;
+    compare(stage)
+}
+
+fn compare(mut stage: Stage<'_>) -> ErrorReport {
+    let changed = stage.changed;
     let kept = vec![Kept::default(); changed.tracks.len()];
     let mut report = ErrorReport { instants: stage.instants.len(), ..ErrorReport::default() };
     for block in 0..stage.blocks() {

@@ -1,5 +1,8 @@
 //! Fewer keys within a bound that is measured in model space.
 
+// One index runs over several arrays of lanes or components at once.
+#![allow(clippy::needless_range_loop)]
+
 use super::inbetween::{Slerp, split_track};
 use super::signs::{align, align_signs, all_equal};
 use super::stage::{Arc, Kept, LANES, NONE, SHELL_M, Stage, sin_cos, unit};
@@ -24,9 +27,12 @@ pub struct Reduction {
 const USE: f64 = 0.97;
 /// The sum of the budgets down a chain, in bounds. Errors of neighbouring joints point all ways and are seldom at
 /// their largest together, so more than one bound is given out, and the sweep takes back where it was too much.
-const OVERCOMMIT: f64 = 1.6;
+const OVERCOMMIT: f64 = 6.0;
+
 /// No track gets less than this share of the bound: below it, noise is followed key by key.
 const LEAST: f64 = 0.05;
+/// A track within this share of the bound of one value takes it, whatever its budget.
+const CONSTANT: f64 = 0.1;
 /// A longer step of one key is refused (180 degrees and more could go either way round): cosine of 150 / 2 degrees.
 const LONGEST_STEP_DOT: f64 = 0.258_819_045;
 
@@ -58,7 +64,9 @@ const LONGEST_STEP_DOT: f64 = 0.258_819_045;
 /// A bound that is not a positive number.
 pub fn reduce(clip: &mut Clip, rig: &Skeleton, max_mm: f64) -> Result<Reduction> {
     if !(max_mm > 0.0 && max_mm.is_finite()) {
-        return Err(Error::usage(format!("found {max_mm} mm as bound of the reduction, expected a positive number")));
+        return Err(Error::usage(format!(
+            "found {max_mm} mm as bound of the reduction, expected a positive number"
+        )));
     }
     align_signs(clip);
     let max_m = max_mm / 1000.0;
@@ -109,6 +117,9 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64) -> (Clip, Redu
     };
     // Keys where slerp alone would leave the path.
     for track in 0..dense.tracks.len() {
+        if dense.tracks[track].curve.is_constant() {
+            continue;
+        }
         let joint = rig.find(dense.tracks[track].target.joint);
         let lever = joint.map_or(SHELL_M, |j| reach[j]);
         split_track(&mut dense, track, &mut Slerp::new((share * max_m / lever).to_degrees()));
@@ -137,7 +148,8 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64) -> (Clip, Redu
 
     let mut kept = vec![Kept::default(); dense.tracks.len()];
     for fit in &fits {
-        kept[fit.track as usize] = fit.first(stage.changed_seconds(fit.track), 0.1 * max_m / fit.lever_m);
+        kept[fit.track as usize] =
+            fit.first(stage.changed_seconds(fit.track), CONSTANT * max_m / fit.lever_m);
     }
     let mut report = Reduction::default();
     repair(&mut stage, &mut fits, &mut kept, max_m, &mut report);
@@ -577,10 +589,8 @@ pub(crate) fn forget_unused(clip: &mut Clip) {
     for track in &clip.tracks {
         place[track.timeline as usize] = 0;
     }
-    let mut next = 0;
-    for p in place.iter_mut().filter(|p| **p == 0) {
-        *p = next;
-        next += 1;
+    for (next, p) in place.iter_mut().filter(|p| **p == 0).enumerate() {
+        *p = next as u32;
     }
     let mut index = 0;
     clip.timelines.retain(|_| {

@@ -2,6 +2,9 @@
 //!
 //! Instants are worked on in blocks of [`LANES`], component by component, so that the arithmetic is vectorised.
 
+// One index runs over several arrays of lanes or components at once.
+#![allow(clippy::needless_range_loop)]
+
 use std::collections::BTreeMap;
 
 use glam::{DMat3, DVec3};
@@ -179,6 +182,8 @@ pub(crate) struct Stage<'a> {
     pub joints: Vec<Joint>,
     /// Rising, filled up to whole blocks with the last one.
     pub instants: Vec<f64>,
+    /// Whether the source, too, is played by glTF's rule.
+    pub source_as_target: bool,
     source_places: Vec<Option<Places>>,
     changed_places: Vec<Option<Places>>,
     /// For each joint: neither it nor an ancestor is scaled.
@@ -196,7 +201,8 @@ impl<'a> Stage<'a> {
         let mut instants = instants([source, changed], between);
         let last = instants.last().copied().unwrap_or(0.0);
         instants.resize(instants.len().next_multiple_of(LANES), last);
-        let is_one = |values: &Values| matches!(values, Values::Vec3(v) if v.iter().all(|v| *v == glam::Vec3::ONE));
+        let is_one =
+            |values: &Values| matches!(values, Values::Vec3(v) if v.iter().all(|v| *v == glam::Vec3::ONE));
         let mut rigid: Vec<bool> = Vec::with_capacity(joints.len());
         let mut live: Vec<bool> = Vec::with_capacity(joints.len());
         for joint in &joints {
@@ -236,6 +242,7 @@ impl<'a> Stage<'a> {
             changed,
             joints,
             instants,
+            source_as_target: false,
             source_places,
             changed_places,
             rigid,
@@ -270,11 +277,15 @@ impl<'a> Stage<'a> {
             }
             for k in 0..3 {
                 let (source, changed) = (self.joints[j].source[k], self.joints[j].changed[k]);
-                if source != NONE {
-                    self.sample_source(j, k, source, block);
+                match source {
+                    NONE => {}
+                    track if self.source_as_target => {
+                        self.sample_target(0, (j, k), track, block, &Kept::default());
+                    }
+                    track => self.sample_source(j, k, track, block),
                 }
                 if changed != NONE {
-                    self.sample_changed(j, k, changed, block, &kept[changed as usize]);
+                    self.sample_target(1, (j, k), changed, block, &kept[changed as usize]);
                 }
             }
             self.lift(0, j);
@@ -336,9 +347,14 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn sample_changed(&mut self, j: usize, k: usize, track: u32, block: usize, kept: &Kept) {
-        let track = &self.changed.tracks[track as usize];
-        let local = &mut self.local[1][j];
+    /// By glTF's rule.
+    fn sample_target(&mut self, side: usize, (j, k): (usize, usize), track: u32, block: usize, kept: &Kept) {
+        let (clip, places) = match side {
+            0 => (self.source, &self.source_places),
+            _ => (self.changed, &self.changed_places),
+        };
+        let track = &clip.tracks[track as usize];
+        let local = &mut self.local[side][j];
         if let Some(v) = kept.constant {
             match k {
                 0 => (0..3).for_each(|c| local.t[c] = [v[c]; LANES]),
@@ -352,7 +368,7 @@ impl<'a> Stage<'a> {
         let step = track.curve.interpolation == Interpolation::Step;
         // The kept keys around each instant.
         let mut place = ([0u32; LANES], [0u32; LANES], [0.0; LANES]);
-        if let (false, Some(p)) = (track.curve.is_constant(), &self.changed_places[track.timeline as usize]) {
+        if let (false, Some(p)) = (track.curve.is_constant(), &places[track.timeline as usize]) {
             let all = kept.keys.is_empty();
             let count = if all { p.seconds.len() } else { kept.keys.len() };
             let key = |n: usize| if all { n as u32 } else { kept.keys[n] };
@@ -370,8 +386,7 @@ impl<'a> Stage<'a> {
                 let (a, b) = (p.seconds[i as usize], p.seconds[i2 as usize]);
                 place.0[l] = i;
                 place.1[l] = i2;
-                place.2[l] =
-                    if b > a && !step { ((instants[l] - a) / (b - a)).clamp(0.0, 1.0) } else { 0.0 };
+                place.2[l] = if b > a && !step { ((instants[l] - a) / (b - a)).clamp(0.0, 1.0) } else { 0.0 };
             }
         }
         let (i, i2, f) = &place;
