@@ -11,9 +11,11 @@ use clap::{CommandFactory, FromArgMatches};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::json;
 
-use crate::batch::{self, Settings, run::Select};
+use crate::batch::run::{Passes, Select};
+use crate::batch::{self, Settings};
 use crate::container::{anvil, codec::Codec};
 use crate::error::{Error, Result};
+use crate::resample::RootMotion;
 use crate::write::{fbx, format, gltf};
 
 /// Runs the program with the arguments of the process; `to` is what is written by default.
@@ -82,7 +84,7 @@ fn settings(args: args::Convert, to: args::To) -> Result<Settings> {
             args::To::Fbx => format::Format::Fbx,
             args::To::YcdXml => format::Format::YcdXml,
         },
-        gltf: gltf::Options { preview_mesh: args.preview_mesh, ..gltf::Options::default() },
+        gltf: gltf::Options { preview_mesh: args.preview_mesh, quantize_rotations: args.quantize },
         fbx: fbx::Options { preview_mesh: args.preview_mesh, ..fbx::Options::default() },
     };
     let mut settings = Settings::new(args.inputs, args.out.unwrap_or_default(), write);
@@ -91,6 +93,18 @@ fn settings(args: args::Convert, to: args::To) -> Result<Settings> {
         exclude: globs(&args.exclude)?,
         min_length_s: args.min_length,
         game: args.game,
+    };
+    settings.passes = Passes {
+        bake: args.bake,
+        reduce_mm: args.reduce,
+        root_motion: match args.root_motion {
+            args::RootMotionArg::Keep => RootMotion::Keep,
+            args::RootMotionArg::Bake => RootMotion::Bake,
+            args::RootMotionArg::Drop => RootMotion::Drop,
+            args::RootMotionArg::Inplace => RootMotion::InPlace,
+        },
+        additive: args.additive,
+        ..Passes::default()
     };
     settings.anvil = anvil::Options { codec: codec(args.codec.as_deref())? };
     settings.skeleton = args.skeleton;
