@@ -773,7 +773,7 @@ fn skeletons_that_are_not_proven_are_refused_with_the_reason() {
     assert!(text.contains("12 proven bones") && text.contains("the 13"), "{text}");
     // One transform that does not agree: the bone and its children are not proven.
     let mut bytes = writer::skeleton64(&rig(), 12, 0);
-    let local = (0..bytes.len() - 4).filter(|i| bytes[*i..*i + 4] == 0.3f32.to_le_bytes()).last().unwrap();
+    let local = (0..bytes.len() - 4).rfind(|i| bytes[*i..*i + 4] == 0.3f32.to_le_bytes()).unwrap();
     bytes[local..local + 4].copy_from_slice(&0.31f32.to_le_bytes());
     let text = refused(&bytes);
     assert!(text.contains("not proven") && text.contains("parent.global"), "{text}");
