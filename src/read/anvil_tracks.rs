@@ -628,14 +628,16 @@ impl<'a> Decoder<'a> {
     /// The sentences that the report needs of this clip.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
-        for (count, text) in self.census.departures.iter().filter(|(count, _)| *count > 0) {
-            out.push(format!("{text}: {count}"));
-        }
-        if self.last_key_s > 0.0 {
+        let past = self.census.departures.keys_past_length;
+        if past > 0 {
             out.push(format!(
-                "keys stand up to {:.4} s, past the length of {:.4} s; they are kept",
-                self.last_key_s, self.length_s
+                "keys past the length of {:.4} s, kept: {past}, up to {:.4} s",
+                self.length_s, self.last_key_s
             ));
+        }
+        let others = Departures { keys_past_length: 0, keys_past_grace: 0, ..self.census.departures };
+        for (count, text) in others.iter().filter(|(count, _)| *count > 0) {
+            out.push(format!("{text}: {count}"));
         }
         if self.z_keys > 0 {
             out.push(format!(
