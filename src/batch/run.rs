@@ -961,6 +961,8 @@ pub fn prepare(
         }
         if let Some(mm) = passes.reduce_mm {
             resample::reduce(clip, &rig, mm)?;
+            // What stands at rest in every clip of the file needs no key; what moves in another is keyed at rest.
+            resample::drop_at_rest(clip, &rig);
         } else if passes.bake.is_none() {
             resample::add_inbetweens(clip, passes.tolerance_deg);
         }

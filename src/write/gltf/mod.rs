@@ -10,6 +10,7 @@ mod layout;
 
 use gltf_json as json;
 use json::validation::Checked::Valid;
+use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
 use crate::model::{Interpolation, Skeleton, Trs, Values};
@@ -229,6 +230,7 @@ fn animate(
     accessors.begin_clip(clip);
     let mut channels = Vec::with_capacity(animation.channels.len());
     let mut samplers = Vec::with_capacity(animation.channels.len());
+    let mut known: FxHashMap<(usize, usize, bool), u32> = FxHashMap::default();
     for channel in &animation.channels {
         let hold = channel.hold_to_end.then_some(clip.length_s);
         let (input, output, interpolation) = match channel.track {
@@ -263,18 +265,20 @@ fn animate(
                 (input, output, Interpolation::Linear)
             }
         };
-        samplers.push(Sampler {
-            extensions: None,
-            extras: None,
-            input,
-            interpolation: Valid(match interpolation {
-                Interpolation::Step => I::Step,
-                Interpolation::Linear | Interpolation::Nlerp => I::Linear,
-            }),
-            output,
+        // Channels of equal curves share a sampler: in poses most scales are one value.
+        let step = interpolation == Interpolation::Step;
+        let sampler = *known.entry((input.value(), output.value(), step)).or_insert_with(|| {
+            samplers.push(Sampler {
+                extensions: None,
+                extras: None,
+                input,
+                interpolation: Valid(if step { I::Step } else { I::Linear }),
+                output,
+            });
+            (samplers.len() - 1) as u32
         });
         channels.push(Channel {
-            sampler: json::Index::new((samplers.len() - 1) as u32),
+            sampler: json::Index::new(sampler),
             target: Target {
                 extensions: None,
                 extras: None,
