@@ -5,7 +5,7 @@
 //! extra node. Rotations are LINEAR (or STEP); CUBICSPLINE is never written.
 
 mod accessors;
-mod extras;
+pub(super) mod extras;
 mod layout;
 
 use gltf_json as json;
@@ -24,6 +24,8 @@ pub use layout::one_container_a_line;
 pub struct Options {
     /// Rotations as normalised i16 instead of f32 (at most about 0.0035 degrees off).
     pub quantize_rotations: bool,
+    /// Adds a stick mesh, skinned to the joints ([`crate::write::preview`]).
+    pub preview_mesh: bool,
 }
 
 /// A document and its binary buffer.
@@ -47,6 +49,9 @@ pub fn document(scene: &Scene<'_>, options: &Options) -> Result<Document> {
     };
     let mut accessors = Accessors::default();
     joints(scene.rig, &mut root, &mut accessors);
+    if options.preview_mesh {
+        preview(scene.rig, &mut root, &mut accessors);
+    }
     for animation in &scene.animations {
         root.animations.push(animate(scene.rig, animation, options, &mut accessors)?);
     }
@@ -164,6 +169,45 @@ fn joints(rig: &Skeleton, root: &mut json::Root, accessors: &mut Accessors) {
     });
     root.scenes.push(json::Scene { extensions: None, extras: None, name: None, nodes: roots });
     root.scene = Some(json::Index::new(0));
+}
+
+/// A stick mesh on the joints, in a node of its own beside them.
+fn preview(rig: &Skeleton, root: &mut json::Root, accessors: &mut Accessors) {
+    use json::mesh::{Mode, Primitive, Semantic};
+    let mesh = crate::write::preview::build(rig);
+    if mesh.positions.is_empty() || rig.joints().len() > usize::from(u16::MAX) {
+        return;
+    }
+    let [positions, joints, weights, indices] = accessors.mesh(&mesh);
+    root.meshes.push(json::Mesh {
+        extensions: None,
+        extras: None,
+        name: Some("preview".to_owned()),
+        primitives: vec![Primitive {
+            attributes: [
+                (Valid(Semantic::Positions), positions),
+                (Valid(Semantic::Joints(0)), joints),
+                (Valid(Semantic::Weights(0)), weights),
+            ]
+            .into_iter()
+            .collect(),
+            extensions: None,
+            extras: None,
+            indices: Some(indices),
+            material: None,
+            mode: Valid(Mode::Triangles),
+            targets: None,
+        }],
+        weights: None,
+    });
+    let node = json::Index::new(root.nodes.len() as u32);
+    root.nodes.push(json::Node {
+        mesh: Some(json::Index::new(0)),
+        skin: Some(json::Index::new(0)),
+        name: Some("preview_mesh".to_owned()),
+        ..json::Node::default()
+    });
+    root.scenes[0].nodes.push(node);
 }
 
 fn y_up(trs: &Trs) -> Trs {
