@@ -113,7 +113,7 @@ fn fixture_containers_of_both_editions() {
 #[test]
 fn clip_dictionaries_and_empty_drawables_are_refused_by_name() {
     let Some(shared) = support::shared() else { return };
-    let bytes = std::fs::read(shared.join("fixtures/ycd/synthetic_1.ycd")).unwrap();
+    let bytes = std::fs::read(shared.join("corpus/ycd/custom@gangnamstyle.ycd")).unwrap();
     let e = skeleton::read(&bytes, "x", Naming::Rage).unwrap_err();
     assert!(e.to_string().contains("clip dictionary"), "{e}");
 }
@@ -351,4 +351,26 @@ fn fbx_of_another_tool() {
     ];
     check(&found.skeleton, &bones, 1e-6);
     damage(&file, 1);
+}
+
+/// What this project writes comes back as the skeleton that it was written with, to the bit.
+#[test]
+fn our_own_glb_is_a_skeleton() {
+    let Some(shared) = support::shared() else { return };
+    let out = tempfile::tempdir().unwrap();
+    let input = shared.join("corpus/ycd/custom@gangnamstyle.ycd");
+    let arguments: [std::ffi::OsString; 5] =
+        ["anim2gltf".into(), input.into(), "-o".into(), out.path().into(), "-q".into()];
+    let _ = anim2gltf::cli::run(arguments);
+    let found = read(&std::fs::read(out.path().join("custom@gangnamstyle.glb")).unwrap());
+    let ped = rage::ped_skeleton(&|_| false).unwrap();
+    let mut compared = 0;
+    for joint in found.skeleton.joints() {
+        let Some(i) = ped.find(joint.id) else { continue };
+        assert_eq!(joint.rest, ped.joints()[i].rest, "{:?}", joint.name);
+        assert_eq!(joint.name, ped.joints()[i].name);
+        compared += 1;
+    }
+    assert!(compared > 100, "{compared}");
+    damage(&std::fs::read(out.path().join("custom@gangnamstyle.glb")).unwrap(), 4999);
 }

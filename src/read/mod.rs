@@ -13,3 +13,4 @@ pub mod skeleton_xml;
 pub mod sws;
 pub mod xml;
 pub mod ycd;
+pub mod ycd_xml;

@@ -6,3 +6,4 @@ pub mod gltf;
 pub mod manifest;
 pub mod preview;
 pub mod scene;
+pub mod ycd_xml;
