@@ -1,6 +1,8 @@
 //! The rig of one output file: the chosen skeleton with every joint that the file's clips move, all named.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::Result;
 use crate::model::{Clip, Joint, JointId, Property, Skeleton, Trs, Values};
@@ -26,8 +28,8 @@ pub fn fallback_name(id: JointId) -> String {
 /// Gives out names that are unique within [`MAX_NAME_BYTES`]: a later equal one gets `~2`, `~3` and so on.
 #[derive(Debug, Default)]
 pub struct UniqueNames {
-    taken: HashSet<String>,
-    next: HashMap<String, u32>,
+    taken: FxHashSet<String>,
+    next: FxHashMap<String, u32>,
 }
 
 impl UniqueNames {
@@ -88,7 +90,7 @@ pub fn build(skeleton: &Skeleton, clips: &[Clip], names: &dyn JointNames) -> Res
     }));
     // New joints hang from the skeleton's own root, or from the mover where there are several or none.
     let root = if shift == 1 && roots == 1 { 1 } else { 0 };
-    let known: HashSet<JointId> = joints.iter().map(|j| j.id).collect();
+    let known: FxHashSet<JointId> = joints.iter().map(|j| j.id).collect();
     for id in moved.into_iter().filter(|id| !known.contains(id)) {
         joints.push(Joint { id, name: None, parent: Some(root), rest: first_pose(id, clips) });
     }

@@ -91,15 +91,24 @@ fn cut(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// What temporary files are named, behind their dot.
-pub const TEMPORARY: &str = ".anim2gltf-";
+/// Removes the temporary files that a killed run left in `out`. `tag` is that of this run's shard: files of
+/// other shards, which may be at work, are left alone.
+pub fn clean(out: &Path, tag: &str) {
+    let prefix = format!(".anim2gltf{tag}-");
+    for entry in walkdir::WalkDir::new(out).into_iter().filter_map(|e| e.ok()) {
+        if entry.file_type().is_file() && entry.file_name().to_string_lossy().starts_with(&prefix) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
 
 /// Writes `bytes` to `path` whole or not at all: beside it under a name that begins with a dot, then renamed.
+/// `tag` goes into that name: see [`clean`].
 ///
 /// # Errors
 /// Io, naming the file.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let temporary = temporary_for(path);
+pub fn write_whole(path: &Path, bytes: &[u8], tag: &str) -> Result<()> {
+    let temporary = temporary_for(path, tag);
     let result = (|| {
         let mut file = match fs::File::create(&temporary) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
@@ -120,8 +129,8 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     })
 }
 
-fn temporary_for(path: &Path) -> PathBuf {
-    let mut name = std::ffi::OsString::from(TEMPORARY);
+fn temporary_for(path: &Path, tag: &str) -> PathBuf {
+    let mut name = std::ffi::OsString::from(format!(".anim2gltf{tag}-"));
     name.push(path.file_name().unwrap_or_default());
     path.with_file_name(name)
 }

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
+use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+
+use crate::batch::run::Additive;
+use crate::resample::Bake;
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -11,37 +14,231 @@ pub enum To {
     Glb,
     /// glTF text with a .bin beside it
     Gltf,
+    /// Binary FBX 7.4, for Blender, Maya, Unity and Unreal
+    Fbx,
+    /// CodeWalker's XML, of clip dictionaries only, for Sollumz
+    #[value(name = "ycd.xml")]
+    YcdXml,
 }
 
-/// Converts animation of GTA V to glTF that opens in Blender as a moving skeleton.
+/// Converts game animation (GTA V, Riders Republic, Shaun White Skateboarding) to files that open in Blender.
 #[derive(Debug, Parser)]
 #[command(
+    name = "anim2gltf",
     version,
     about,
     max_term_width = 100,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
     after_help = "\
 Examples:
-  anim2gltf move_m@generic.ycd -o out/        one dictionary to out/move_m@generic.glb
-  anim2gltf clips/ -o out/                    every dictionary below a folder, folders kept
-  anim2gltf clips/ -o out/ --to gltf          text that reads well in a diff
+  anim2gltf move_m@generic.ycd -o out/         one dictionary to out/move_m@generic.glb
+  anim2gltf clips/ -o out/                     everything below a folder, folders kept
+  anim2gltf DataPC.forge DataPC_patch_01.forge -o out/
+                                               an archive with its patch: out/DataPC/<clip>.glb
+  anim2gltf DataPC.forge -o out/ --clip '*Push*' --to gltf
+  anim2gltf DataPC.forge --list                names and lengths, nothing written
+  anim2gltf check DataPC.forge                 decode everything, write nothing, print the census
 
-Each run writes out/manifest.json, which says of each clip where it is and what a file cannot hold.
+A run that was stopped goes on where it was when it is started again. Each run writes
+out/manifest.json and out/report.txt: what was written, what was not, and why.
 Exit code: 0 all good, 1 some inputs failed, 2 nothing done or wrong usage."
 )]
 pub struct Args {
-    /// Clip dictionaries (.ycd), or folders that hold them
+    /// Another command than conversion
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    /// The conversion
+    #[command(flatten)]
+    pub convert: Convert,
+}
+
+/// Commands beside the conversion.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Decode everything, write nothing, print the census
+    Check(Check),
+    /// Join the manifests of shards into manifest.json and report.txt of the first folder
+    Merge(Merge),
+}
+
+/// Options of `check`.
+#[derive(Debug, Group)]
+pub struct Check {
+    /// Archives, dictionaries, or folders that hold them
+    #[arg(required = true, value_name = "INPUT")]
+    pub inputs: Vec<PathBuf>,
+    /// The census as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Threads [default: all cores]
+    #[arg(short = 'j', long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub threads: usize,
+    /// Codec of packed blocks, instead of the one that each container shows
+    #[arg(long, value_name = "CODEC")]
+    pub codec: Option<String>,
+}
+
+/// Options of `merge`.
+#[derive(Debug, Group)]
+pub struct Merge {
+    /// Output folders
+    #[arg(required = true, value_name = "OUT")]
+    pub outs: Vec<PathBuf>,
+}
+
+/// Options of the conversion.
+#[derive(Debug, Group)]
+pub struct Convert {
+    /// .ycd, .ycd.xml, .rpf, .forge, .data, .Animation, or folders that hold them
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<PathBuf>,
 
     /// The folder to write to; it is made where it is missing
-    #[arg(short, long, value_name = "OUT", required = true)]
+    #[arg(short, long, value_name = "OUT", required_unless_present = "list")]
     pub out: Option<PathBuf>,
 
-    /// What to write
-    #[arg(long, value_enum, default_value_t = To::Glb, value_name = "FORMAT")]
-    pub to: To,
+    /// What to write [default: glb; of anim2fbx: fbx]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub to: Option<To>,
+
+    /// Add a stick mesh on the joints, for readers that refuse a file without a mesh
+    #[arg(long)]
+    pub preview_mesh: bool,
+
+    /// Only clips whose name (or id) matches; may be given several times
+    #[arg(long, value_name = "GLOB", help_heading = "Which clips")]
+    pub clip: Vec<String>,
+
+    /// No clips whose name (or id) matches; may be given several times
+    #[arg(long, value_name = "GLOB", help_heading = "Which clips")]
+    pub exclude: Vec<String>,
+
+    /// Only clips of at least this length
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 0.0,
+        hide_default_value = true,
+        help_heading = "Which clips"
+    )]
+    pub min_length: f64,
+
+    /// Only clips of this game: RR, SWS or GTAV
+    #[arg(long, value_name = "GAME", ignore_case = true, value_parser = ["RR", "SWS", "GTAV"], help_heading = "Which clips")]
+    pub game: Option<String>,
+
+    /// Say what would be converted, write nothing
+    #[arg(long, help_heading = "Which clips")]
+    pub list: bool,
+
+    /// Put the clips on this skeleton (.yft, .ydr, .ydd, their .xml, .glb, .gltf, .fbx, .Skeleton), or on the best
+    /// one of a folder
+    #[arg(long, value_name = "FILE", help_heading = "Skeleton and names")]
+    pub skeleton: Option<PathBuf>,
+
+    /// More bone names: a text file, one a line
+    #[arg(long, value_name = "FILE", help_heading = "Skeleton and names")]
+    pub names: Vec<PathBuf>,
+
+    /// Codec of packed blocks (stored, lzo1x, lzo2a, zstd, lz4, oodle), instead of the one that each container shows
+    #[arg(long, value_name = "CODEC", help_heading = "Reading")]
+    pub codec: Option<String>,
+
+    /// A key on every frame of FPS (or of the clip's own rate: source); without it all source keys are kept
+    #[arg(long, value_name = "FPS", value_parser = bake, help_heading = "Curves")]
+    pub bake: Option<Bake>,
+
+    /// Few keys: no point 10 cm from a joint moves more than MM, at any time
+    #[arg(long, value_name = "MM", value_parser = positive, help_heading = "Curves")]
+    pub reduce: Option<f64>,
+
+    /// Rotations as 16-bit integers (glTF), where that costs less than --reduce (or 1 mm)
+    #[arg(long, help_heading = "Curves")]
+    pub quantize: bool,
+
+    /// Root motion: keep it on a joint of its own, bake it into the root, drop it, or stay in place
+    #[arg(long, value_enum, default_value_t = RootMotionArg::Keep, value_name = "MODE", help_heading = "Curves")]
+    pub root_motion: RootMotionArg,
+
+    /// Additive clips: deltas as they are, or `compose` on the rest pose, or `compose=CLIP` on that clip
+    #[arg(long, default_value = "deltas", value_name = "MODE", value_parser = additive, help_heading = "Curves")]
+    pub additive: Additive,
+
+    /// Threads [default: all cores]
+    #[arg(
+        short = 'j',
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        hide_default_value = true,
+        help_heading = "The run"
+    )]
+    pub threads: usize,
+
+    /// Up to N clips of one skeleton in a file; 0: a file for each dictionary or clip
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, help_heading = "The run")]
+    pub bundle: usize,
+
+    /// Do part K of N of the work (K from 1); all parts may share one OUT, `anim2gltf merge OUT` joins their manifests
+    #[arg(long, value_name = "K/N", value_parser = shard, help_heading = "The run")]
+    pub shard: Option<(u32, u32)>,
+
+    /// Convert everything again, also what an earlier run has finished
+    #[arg(long, help_heading = "The run")]
+    pub force: bool,
 
     /// Say nothing but errors
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = "The run")]
     pub quiet: bool,
+
+    /// Events as JSON lines on standard output, for programs
+    #[arg(long, help_heading = "The run")]
+    pub json: bool,
+}
+
+fn shard(text: &str) -> Result<(u32, u32), String> {
+    let parse = || {
+        let (k, n) = text.split_once('/')?;
+        let (k, n) = (k.trim().parse().ok()?, n.trim().parse().ok()?);
+        (k >= 1 && k <= n).then_some((k, n))
+    };
+    parse().ok_or_else(|| "expected K/N with K from 1 to N, for example 2/8".to_owned())
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(n) if n.is_finite() && n > 0.0 => Ok(n),
+        _ => Err("expected a number above 0".to_owned()),
+    }
+}
+
+fn bake(text: &str) -> Result<Bake, String> {
+    if text.eq_ignore_ascii_case("source") {
+        return Ok(Bake::Source);
+    }
+    positive(text).map(Bake::Fps).map_err(|_| "expected frames a second above 0, or `source`".to_owned())
+}
+
+fn additive(text: &str) -> Result<Additive, String> {
+    match text.split_once('=') {
+        None if text == "deltas" => Ok(Additive::Deltas),
+        None if text == "compose" => Ok(Additive::Rest),
+        Some(("compose", name)) if !name.is_empty() => Ok(Additive::Clip(name.to_owned())),
+        _ => Err("expected `deltas`, `compose` or `compose=CLIP`".to_owned()),
+    }
+}
+
+/// Where root motion goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RootMotionArg {
+    /// On a joint of its own above the root
+    Keep,
+    /// Into the root joint
+    Bake,
+    /// Left out
+    Drop,
+    /// Its horizontal part left out
+    Inplace,
 }

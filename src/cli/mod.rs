@@ -1,24 +1,39 @@
 //! The command line: raw arguments ([`args`]) to validated settings, and the run of each command.
 
 pub mod args;
+mod check;
 mod progress;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use serde_json::json;
 
+use crate::batch::run::{Passes, Select};
 use crate::batch::{self, Settings};
-use crate::write::format;
+use crate::container::{anvil, codec::Codec};
+use crate::error::{Error, Result};
+use crate::resample::RootMotion;
+use crate::write::{fbx, format, gltf};
 
-/// Runs the program with the arguments of the process.
-pub fn main() -> ExitCode {
-    run(std::env::args_os())
+/// Runs the program with the arguments of the process; `to` is what is written by default.
+pub fn main(to: args::To) -> ExitCode {
+    run_with(std::env::args_os(), to)
 }
 
 /// Runs the program with `arguments`, of which the first is its name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let args = match args::Args::try_parse_from(arguments) {
+    run_with(arguments, args::To::Glb)
+}
+
+/// As [`run`]; `to` is what is written by default.
+pub fn run_with(arguments: impl IntoIterator<Item = OsString>, to: args::To) -> ExitCode {
+    let args = match args::Args::command()
+        .try_get_matches_from(arguments)
+        .and_then(|matches| args::Args::from_arg_matches(&matches))
+    {
         Ok(args) => args,
         Err(e) => {
             // Help and version go to standard output with 0; wrong usage to standard error with 2.
@@ -26,35 +41,104 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
         }
     };
-    convert(args)
+    let result = match args.command {
+        None => convert(args.convert, to),
+        Some(args::Command::Check(args)) => check::run(&args),
+        Some(args::Command::Merge(args)) => merge(&args),
+    };
+    result.unwrap_or_else(|e| {
+        eprintln!("error: {e}");
+        ExitCode::from(2)
+    })
 }
 
-fn convert(args: args::Args) -> ExitCode {
-    let settings = Settings {
-        inputs: args.inputs,
-        out: args.out.unwrap_or_default(),
-        write: format::Options {
-            format: match args.to {
-                args::To::Glb => format::Format::Glb,
-                args::To::Gltf => format::Format::Gltf,
-            },
-            ..format::Options::default()
-        },
-        tolerance_deg: 0.05,
-    };
-    let mut progress = progress::Terminal::new(args.quiet);
+fn convert(args: args::Convert, to: args::To) -> Result<ExitCode> {
+    let (quiet, json, list) = (args.quiet, args.json, args.list);
+    let settings = settings(args, to)?;
+    let mut progress = progress::Terminal::new(quiet, json, list);
     let result = batch::run(&settings, &mut progress);
     progress.finish();
-    match result {
-        Ok(outcome) => {
-            if !args.quiet {
-                eprintln!("{}", progress::summary(&outcome, &settings.out));
-            }
-            ExitCode::from(outcome.exit_code())
-        }
-        Err(e) => {
-            eprintln!("error: {e}");
-            ExitCode::from(2)
-        }
+    let outcome = result?;
+    if json {
+        println!(
+            "{}",
+            json!({
+                "event": "end", "clips": outcome.clips, "finished": outcome.finished, "files": outcome.files,
+                "errors": outcome.errors, "repeated": outcome.repeated, "leftOut": outcome.left_out,
+                "elsewhere": outcome.elsewhere, "keys": outcome.keys, "seconds": outcome.seconds,
+                "exitCode": outcome.exit_code(),
+            })
+        );
+    } else if !quiet && !list {
+        eprintln!("{}", progress::summary(&outcome, &settings.out));
     }
+    Ok(ExitCode::from(outcome.exit_code()))
+}
+
+/// Validates what was typed.
+fn settings(args: args::Convert, to: args::To) -> Result<Settings> {
+    let write = format::Options {
+        format: match args.to.unwrap_or(to) {
+            args::To::Glb => format::Format::Glb,
+            args::To::Gltf => format::Format::Gltf,
+            args::To::Fbx => format::Format::Fbx,
+            args::To::YcdXml => format::Format::YcdXml,
+        },
+        gltf: gltf::Options { preview_mesh: args.preview_mesh, quantize_rotations: args.quantize },
+        fbx: fbx::Options { preview_mesh: args.preview_mesh, ..fbx::Options::default() },
+    };
+    let mut settings = Settings::new(args.inputs, args.out.unwrap_or_default(), write);
+    settings.select = Select {
+        clips: globs(&args.clip)?,
+        exclude: globs(&args.exclude)?,
+        min_length_s: args.min_length,
+        game: args.game,
+    };
+    settings.passes = Passes {
+        bake: args.bake,
+        reduce_mm: args.reduce,
+        root_motion: match args.root_motion {
+            args::RootMotionArg::Keep => RootMotion::Keep,
+            args::RootMotionArg::Bake => RootMotion::Bake,
+            args::RootMotionArg::Drop => RootMotion::Drop,
+            args::RootMotionArg::Inplace => RootMotion::InPlace,
+        },
+        additive: args.additive,
+        ..Passes::default()
+    };
+    settings.anvil = anvil::Options { codec: codec(args.codec.as_deref())? };
+    settings.skeleton = args.skeleton;
+    settings.names = args.names;
+    settings.threads = args.threads;
+    settings.bundle = args.bundle;
+    settings.shard = args.shard;
+    settings.force = args.force;
+    settings.list = args.list;
+    Ok(settings)
+}
+
+fn globs(patterns: &[String]) -> Result<Option<GlobSet>> {
+    if patterns.is_empty() {
+        return Ok(None);
+    }
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        set.add(Glob::new(pattern).map_err(|e| Error::usage(format!("pattern {pattern}: {e}")))?);
+    }
+    set.build().map(Some).map_err(|e| Error::usage(e.to_string()))
+}
+
+fn codec(name: Option<&str>) -> Result<Option<Codec>> {
+    name.map(|name| name.parse()).transpose()
+}
+
+fn merge(args: &args::Merge) -> Result<ExitCode> {
+    let manifest = batch::merge::merge(&args.outs)?;
+    eprintln!(
+        "{} clips in {} files, {} failures",
+        manifest.clips.len(),
+        manifest.files.len(),
+        manifest.errors.len()
+    );
+    Ok(ExitCode::from(u8::from(!manifest.errors.is_empty())))
 }

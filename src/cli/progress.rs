@@ -1,51 +1,102 @@
-//! Progress on a terminal, errors always, a summary at the end.
+//! Progress on a terminal, errors always, events for programs, a summary at the end.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
 
 use crate::batch::{Outcome, Progress};
 use crate::error::Error;
+use crate::write::manifest::{ClipRow, ErrorRow};
 
-/// A bar on standard error where that is a terminal; errors in any case.
+/// A bar on standard error where that is a terminal; errors in any case; with `json`, events on standard output.
 pub struct Terminal {
     bar: ProgressBar,
+    json: bool,
+    list: bool,
 }
 
 impl Terminal {
-    /// Quiet: no bar.
-    pub fn new(quiet: bool) -> Self {
-        let target = if quiet || !std::io::stderr().is_terminal() {
+    /// Quiet: no bar. List: a line a clip on standard output.
+    pub fn new(quiet: bool, json: bool, list: bool) -> Self {
+        let target = if quiet || json || !std::io::stderr().is_terminal() {
             ProgressDrawTarget::hidden()
         } else {
-            ProgressDrawTarget::stderr()
+            ProgressDrawTarget::stderr_with_hz(10)
         };
         let bar = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {eta:>4} {wide_msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len}  {msg}  {eta} left  {prefix}") {
             bar.set_style(style);
         }
-        Terminal { bar }
+        Terminal { bar, json, list }
     }
 
     /// Takes the bar away.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
+
+    fn event(&self, event: &serde_json::Value) {
+        if self.json {
+            line(&event.to_string());
+        }
+    }
+}
+
+/// A reader that has gone away ends nothing: the files are the result.
+fn line(text: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{text}");
 }
 
 impl Progress for Terminal {
     fn begin(&mut self, total: usize) {
         self.bar.set_length(total as u64);
+        self.event(&json!({ "event": "begin", "units": total }));
     }
 
-    fn next(&mut self, name: &str) {
-        self.bar.set_message(name.to_owned());
-        self.bar.inc(1);
+    fn advance(&mut self, units: usize, name: &str, outcome: &Outcome) {
+        self.bar.inc(units as u64);
+        let keys = outcome.keys as f64 / outcome.seconds.max(1e-3);
+        self.bar.set_message(format!("{} clips, {} keys/s", outcome.clips, short(keys)));
+        self.bar.set_prefix(name.to_owned());
+        self.event(&json!({
+            "event": "progress", "units": units, "clips": outcome.clips, "keys": outcome.keys,
+            "seconds": outcome.seconds, "name": name,
+        }));
+    }
+
+    fn clip(&mut self, row: &ClipRow, fresh: bool) {
+        if self.json {
+            let mut event = json!({ "event": if self.list { "listed" } else { "clip" }, "fresh": fresh });
+            if let (Some(map), Ok(serde_json::Value::Object(row))) =
+                (event.as_object_mut(), serde_json::to_value(row))
+            {
+                map.extend(row);
+            }
+            self.event(&event);
+        } else if self.list {
+            self.bar.suspend(|| {
+                line(&format!(
+                    "{:>16}  {:>9.3} s  {:4}  {}  ({})",
+                    row.id, row.duration, row.game, row.name, row.source
+                ));
+            });
+        }
     }
 
     fn failed(&mut self, error: &Error) {
         self.bar.suspend(|| eprintln!("error: {error}"));
+        let row = ErrorRow::from(error);
+        self.event(&json!({ "event": "error", "error": row }));
+    }
+}
+
+fn short(n: f64) -> String {
+    match n {
+        n if n >= 1e6 => format!("{:.1}M", n / 1e6),
+        n if n >= 1e3 => format!("{:.0}k", n / 1e3),
+        n => format!("{n:.0}"),
     }
 }
 
@@ -54,15 +105,22 @@ pub fn summary(outcome: &Outcome, out: &Path) -> String {
     let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let mut text = format!(
         "{} in {} written to {}",
-        plural(outcome.clips, "clip"),
+        plural(outcome.clips - outcome.finished, "clip"),
         plural(outcome.files, "file"),
         out.display()
     );
-    if outcome.errors > 0 {
-        text.push_str(&format!(", {}", plural(outcome.errors, "error")));
-    }
-    if outcome.warned > 0 {
-        text.push_str(&format!(", {} with warnings (see manifest.json)", plural(outcome.warned, "clip")));
-    }
+    let mut add = |n: usize, what: String| {
+        if n > 0 {
+            text.push_str(", ");
+            text.push_str(&what);
+        }
+    };
+    add(outcome.finished, format!("{} finished before", outcome.finished));
+    add(outcome.repeated, format!("{} repeat others", outcome.repeated));
+    add(outcome.left_out, format!("{} left out", outcome.left_out));
+    add(outcome.elsewhere, format!("{} for other shards", outcome.elsewhere));
+    add(outcome.errors, plural(outcome.errors, "error"));
+    add(outcome.warned, format!("{} with warnings (see report.txt)", outcome.warned));
+    text.push_str(&format!("; {:.2} s", outcome.seconds));
     text
 }

@@ -58,5 +58,42 @@ pub mod class {
     /// `Entity`
     pub const ENTITY: u32 = 0x0984_415E;
     /// `GridCellDataBlock`
-    pub const GRID_CELL_DATA_BLOCK: &str = "GridCellDataBlock";
+    pub const GRID_CELL_DATA_BLOCK: u32 = 0xAC2B_BF68;
+
+    /// Every class above with its name.
+    pub const KNOWN: [(u32, &str); 14] = [
+        (ANIMATION, "Animation"),
+        (SKELETON, "Skeleton"),
+        (BONE, "Bone"),
+        (BONE_INITIAL_TRANSFORMS, "BoneInitialTransforms"),
+        (ANIM_TRACK_DATA, "AnimTrackData"),
+        (ANIM_TRACK_DATA_MAPPING, "AnimTrackDataMapping"),
+        (ANIM_TRACK_EVENT, "AnimTrackEvent"),
+        (ECL_ANIMATION, "TTECLAnimation"),
+        (ANIM_COMPONENT, "AnimComponent"),
+        (ANIM_PAIR, "AnimPair"),
+        (ANIM_SET, "AnimSet"),
+        (NAV_MESH_MANAGER, "NavMeshManager"),
+        (ENTITY, "Entity"),
+        (GRID_CELL_DATA_BLOCK, "GridCellDataBlock"),
+    ];
+
+    /// The name of a known class.
+    pub fn name(class: u32) -> Option<&'static str> {
+        KNOWN.iter().find(|(id, _)| *id == class).map(|(_, name)| *name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::class;
+
+    #[test]
+    fn class_ids_are_the_crc_32_of_the_class_names() {
+        for (id, name) in class::KNOWN {
+            assert_eq!(id, crc32fast::hash(name.as_bytes()), "{name}");
+        }
+        // a value that the seed states, from outside this table
+        assert_eq!(crc32fast::hash(b"Mesh"), 0x415D_9568);
+    }
 }

@@ -1,8 +1,7 @@
 //! A skeleton: joints with parents and a rest pose.
 
-use std::collections::HashMap;
-
 use glam::{DMat4, DQuat, DVec3, Quat, Vec3};
+use rustc_hash::FxHashMap;
 
 use super::clip::JointId;
 use crate::error::{Error, ErrorKind, Result};
@@ -57,7 +56,7 @@ pub struct Skeleton {
     /// What to call it in the report: a file, a resource, `ped`.
     pub name: String,
     joints: Vec<Joint>,
-    index: HashMap<JointId, usize>,
+    index: FxHashMap<JointId, usize>,
 }
 
 impl Skeleton {
@@ -79,7 +78,7 @@ impl Skeleton {
         }
         let sorted = joints.iter().enumerate().all(|(i, j)| j.parent.is_none_or(|p| p < i));
         let joints = if sorted { joints } else { sort_parents_first(joints).map_err(bad)? };
-        let mut index = HashMap::with_capacity(joints.len());
+        let mut index = FxHashMap::with_capacity_and_hasher(joints.len(), rustc_hash::FxBuildHasher);
         for (i, joint) in joints.iter().enumerate() {
             index.entry(joint.id).or_insert(i);
         }

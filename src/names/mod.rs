@@ -1,2 +1,4 @@
 //! CRC-32, joaat and bone-tag dictionaries.
+
+pub mod anvil;
 pub mod rage;

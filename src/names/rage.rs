@@ -150,9 +150,13 @@ pub fn ped_skeleton(animated: &dyn Fn(u16) -> bool) -> Result<Skeleton> {
 
 /// The joaat ("Jenkins one at a time") hash of the lower-cased text, which is how the game hashes names.
 pub fn joaat(text: &str) -> u32 {
+    joaat_of(text.bytes().map(|b| b.to_ascii_lowercase()))
+}
+
+fn joaat_of(bytes: impl Iterator<Item = u8>) -> u32 {
     let mut h = 0_u32;
-    for byte in text.bytes() {
-        h = h.wrapping_add(u32::from(byte.to_ascii_lowercase()));
+    for byte in bytes {
+        h = h.wrapping_add(u32::from(byte));
         h = h.wrapping_add(h << 10);
         h ^= h >> 6;
     }
@@ -196,12 +200,12 @@ pub fn hash_text(hash: u32) -> String {
     hash_name(hash).map_or_else(|| format!("hash_{hash:08X}"), str::to_owned)
 }
 
-/// The hash that a text stands for: `hash_XXXXXXXX` is that number, anything else is hashed by [`joaat`].
+/// The hash that a text of CodeWalker's XML stands for: `hash_XXXXXXXX` is that number, nothing is 0, anything
+/// else is hashed as it is given (not lower-cased: that is how CodeWalker makes the binary of it).
 pub fn hash_of_text(text: &str) -> u32 {
     text.strip_prefix("hash_")
-        .filter(|hex| hex.len() == 8)
         .and_then(|hex| u32::from_str_radix(hex, 16).ok())
-        .unwrap_or_else(|| joaat(text))
+        .unwrap_or_else(|| joaat_of(text.bytes()))
 }
 
 /// Names of the track numbers from 0 on (notes, 6).

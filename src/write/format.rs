@@ -1,9 +1,8 @@
 //! The kinds of files that are written, and a file in memory.
 
-use crate::error::Result;
-use crate::model::{Clip, Skeleton};
-use crate::write::gltf;
+use crate::error::{Error, Result};
 use crate::write::scene::Scene;
+use crate::write::{fbx, gltf};
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -13,6 +12,10 @@ pub enum Format {
     Glb,
     /// glTF text with its numbers in a .bin beside it.
     Gltf,
+    /// Binary FBX 7.4.
+    Fbx,
+    /// CodeWalker's XML of a clip dictionary: made of the dictionary's records, not of a scene.
+    YcdXml,
 }
 
 impl Format {
@@ -21,6 +24,8 @@ impl Format {
         match self {
             Format::Glb => "glb",
             Format::Gltf => "gltf",
+            Format::Fbx => "fbx",
+            Format::YcdXml => "ycd.xml",
         }
     }
 }
@@ -32,23 +37,30 @@ pub struct Options {
     pub format: Format,
     /// glTF's own.
     pub gltf: gltf::Options,
+    /// FBX's own.
+    pub fbx: fbx::Options,
 }
 
 /// A written file: (extension, bytes), the main one last, so that what it points at is there before it.
 pub type Files = Vec<(&'static str, Vec<u8>)>;
 
-/// Writes `clips` on `rig` into memory. `stem` is what the file will be called, for what points from one to the
+/// Writes `scene` into memory. `stem` is what the file will be called, for what points from one to the
 /// other.
 ///
 /// # Errors
 /// See the writers.
-pub fn write(rig: &Skeleton, clips: &[Clip], stem: &str, options: &Options) -> Result<Files> {
-    let scene = Scene::new(rig, clips);
+pub fn write(scene: &Scene<'_>, stem: &str, options: &Options) -> Result<Files> {
     match options.format {
-        Format::Glb => Ok(vec![("glb", gltf::document(&scene, &options.gltf)?.to_glb()?)]),
+        Format::Glb => Ok(vec![("glb", gltf::document(scene, &options.gltf)?.to_glb()?)]),
         Format::Gltf => {
-            let (text, bin) = gltf::document(&scene, &options.gltf)?.to_gltf(&format!("{stem}.bin"))?;
+            let (text, bin) = gltf::document(scene, &options.gltf)?.to_gltf(&format!("{stem}.bin"))?;
             Ok(vec![("bin", bin), ("gltf", text.into_bytes())])
         }
+        Format::Fbx => {
+            let mut bytes = Vec::new();
+            fbx::write(scene, &options.fbx, &mut bytes)?;
+            Ok(vec![("fbx", bytes)])
+        }
+        Format::YcdXml => Err(Error::unsupported("only clip dictionaries have the form .ycd.xml")),
     }
 }

@@ -1,13 +1,13 @@
 //! `manifest.json`: what was written, from what, and everything that a file could not say.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::model::{Clip, JointId, Property};
+use crate::model::{Clip, JointId, Property, Skeleton};
 use crate::rig::fallback_name;
 
 /// One clip of the manifest.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClipRow {
     /// Where it comes from.
@@ -25,10 +25,10 @@ pub struct ClipRow {
     /// Seconds.
     pub duration: f32,
     /// Highest key rate of the clip, Hz.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame_rate: Option<f32>,
     /// Whether it is additive: deltas, no poses.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub additive: bool,
     /// Keys of the tracks written.
     pub keys: u64,
@@ -38,9 +38,29 @@ pub struct ClipRow {
     pub tracks_kept: Vec<KeptRow>,
     /// Events.
     pub events: u64,
+    /// Skeleton that it stands on.
+    #[serde(default)]
+    pub skeleton: String,
+    /// Joints whose names no dictionary knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown_joints: Vec<String>,
+    /// Other places of the same clip: equal objects elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also_at: Vec<String>,
     /// What a reader should know.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// Whether a name is one that stands for an id: `bone_XXXXXXXX`, `tag_NNNNN`.
+fn is_fallback(name: &str) -> bool {
+    let digits = |prefix: &str, hex: bool| {
+        name.strip_prefix(prefix).is_some_and(|rest| {
+            !rest.is_empty()
+                && rest.bytes().all(|b| if hex { b.is_ascii_hexdigit() } else { b.is_ascii_digit() })
+        })
+    };
+    digits("bone_", true) || digits("tag_", false)
 }
 
 fn is_false(value: &bool) -> bool {
@@ -48,21 +68,28 @@ fn is_false(value: &bool) -> bool {
 }
 
 /// A track that no joint shows.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct KeptRow {
     /// Tag, or CRC as hex.
     pub bone: String,
     /// Track number or kind.
     pub track: u8,
     /// Name, where known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<&'static str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 impl ClipRow {
     /// Describes `clip`, written as `animation` into `output`.
-    pub fn new(clip: &Clip, output: &str, animation: &str, kept: &[usize]) -> Self {
-        let moved = clip.tracks.iter().filter(|t| !matches!(t.target.property, Property::Other(_)));
+    pub fn new(clip: &Clip, output: &str, animation: &str, kept: &[usize], rig: &Skeleton) -> Self {
+        let moved = || clip.tracks.iter().filter(|t| !matches!(t.target.property, Property::Other(_)));
+        let mut unknown: Vec<String> = moved()
+            .filter(|t| t.target.joint != JointId::RootMotion)
+            .filter_map(|t| rig.joints()[rig.find(t.target.joint)?].name.clone())
+            .filter(|name| is_fallback(name))
+            .collect();
+        unknown.sort();
+        unknown.dedup();
         ClipRow {
             source: clip.source.clone(),
             output: output.to_owned(),
@@ -73,7 +100,7 @@ impl ClipRow {
             duration: clip.length_s as f32,
             frame_rate: clip.rate_hz().map(|hz| hz as f32),
             additive: clip.additive,
-            keys: moved.map(|t| t.curve.values.len() as u64).sum(),
+            keys: moved().map(|t| t.curve.values.len() as u64).sum(),
             tracks_written: (clip.tracks.len() - kept.len()) as u64,
             tracks_kept: kept
                 .iter()
@@ -90,26 +117,29 @@ impl ClipRow {
                         JointId::Crc32(crc) => format!("{crc:08X}"),
                         JointId::RootMotion => fallback_name(JointId::RootMotion),
                     };
-                    KeptRow { bone, track, name }
+                    KeptRow { bone, track, name: name.map(str::to_owned) }
                 })
                 .collect(),
             events: clip.events.len() as u64,
+            skeleton: rig.name.clone(),
+            unknown_joints: unknown,
+            also_at: Vec::new(),
             warnings: clip.warnings.clone(),
         }
     }
 }
 
 /// Something that failed.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ErrorRow {
     /// The input, as it was given.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Entry, clip or object in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
     /// Byte offset.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// What was found and what was expected.
     pub message: String,
@@ -127,7 +157,7 @@ impl From<&Error> for ErrorRow {
 }
 
 /// A sentence about an input as a whole.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NoteRow {
     /// Where it applies.
     pub source: String,
@@ -135,17 +165,54 @@ pub struct NoteRow {
     pub note: String,
 }
 
+/// An output file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FileRow {
+    /// Path, relative to the output folder.
+    pub output: String,
+    /// Hash of all that it depends on.
+    pub key: String,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// Which clips an object of the game names: an AnimSet's pairs, an Entity's list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UseRow {
+    /// `AnimSet` or `Entity`.
+    pub class: String,
+    /// Where it stands.
+    pub source: String,
+    /// Its identity, hex.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// AnimSet: pairs of clip ids, hex.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<[String; 2]>,
+    /// Entity: clip ids, hex.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clips: Vec<String>,
+}
+
 /// The whole manifest.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Manifest {
     /// Program and version.
-    pub generator: &'static str,
+    pub generator: String,
     /// Clips, in the order of the inputs.
     pub clips: Vec<ClipRow>,
     /// Failures.
     pub errors: Vec<ErrorRow>,
     /// Notes on inputs.
+    #[serde(default)]
     pub notes: Vec<NoteRow>,
+    /// Objects that name clips.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uses: Vec<UseRow>,
+    /// Output files.
+    #[serde(default)]
+    pub files: Vec<FileRow>,
 }
 
 impl Manifest {

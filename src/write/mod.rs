@@ -1,6 +1,9 @@
 //! Clips and a rig to files. Knows no game.
 
+pub mod fbx;
 pub mod format;
 pub mod gltf;
 pub mod manifest;
+pub mod preview;
 pub mod scene;
+pub mod ycd_xml;

@@ -84,12 +84,17 @@ impl<'a> Scene<'a> {
                     same
                 });
                 kept.sort_unstable();
-                moved.extend(channels.iter().map(|c| (c.joint, c.path)));
+                if clips.len() > 1 {
+                    moved.extend(channels.iter().map(|c| (c.joint, c.path)));
+                }
                 Animation { clip, name: names.name(&clip.short_name), channels, kept }
             })
             .collect();
+        let several = animations.len() > 1;
         for animation in &mut animations {
-            animation.key_the_rest(&moved);
+            if several {
+                animation.key_the_rest(&moved);
+            }
             animation.reach_the_end(root(rig));
         }
         Scene { rig, animations }

@@ -1,7 +1,8 @@
 //! Records and decoded tracks to [`Clip`]s: windows, lists, movers, events.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -23,6 +24,10 @@ pub const GAME: &str = "GTAV";
 
 /// Mover translation and rotation.
 const MOVER: [u8; 2] = [5, 6];
+
+/// Tags of `SKEL_Pelvis` and `SKEL_Spine_Root`.
+const PELVIS: u16 = 11816;
+const SPINE_ROOT: u16 = 57597;
 
 /// What one dictionary gives.
 #[derive(Debug, Default)]
@@ -123,10 +128,10 @@ pub fn read(resource: &Resource<'_>, source: &str) -> Result<Clips> {
 pub fn assemble(dictionary: Dictionary<'_>, source: &str) -> Result<Clips> {
     let mut out = Clips { notes: dictionary.notes, ..Clips::default() };
     let mut scratch = Scratch::default();
-    let mut failed: HashMap<u32, String> =
+    let mut failed: FxHashMap<u32, String> =
         dictionary.errors.iter().map(|(hash, e)| (*hash, e.to_string())).collect();
     out.errors.extend(dictionary.errors.into_iter().map(|(_, e)| e));
-    let mut used: HashMap<u32, Used> = HashMap::new();
+    let mut used: FxHashMap<u32, Used> = FxHashMap::default();
     for animation in &dictionary.animations {
         if used.contains_key(&animation.hash) {
             out.notes.push(format!("animation {:08X} is there twice: the first is used", animation.hash));
@@ -300,7 +305,7 @@ impl Cut {
 /// Makes a clip; `Err` names the animation that is missing.
 fn clip(
     record: &ClipRecord,
-    used: &mut HashMap<u32, Used<'_, '_>>,
+    used: &mut FxHashMap<u32, Used<'_, '_>>,
     source: &str,
 ) -> std::result::Result<Clip, u32> {
     if let Some(part) = record.parts.iter().find(|p| !used.contains_key(&p.animation)) {
@@ -346,7 +351,7 @@ fn clip(
         }
     }
     let mut junk: Vec<u16> = Vec::new();
-    let mut seen: HashMap<Target, usize> = HashMap::new();
+    let mut seen: FxHashMap<Target, usize> = FxHashMap::default();
     let (mut conflicts, mut frames_dropped) = (Vec::new(), 0);
     for (part, window) in record.parts.iter().zip(windows) {
         let Some(entry) = used.get_mut(&part.animation) else { continue };
@@ -502,7 +507,9 @@ pub fn default_skeleton(clips: &[Clip]) -> Result<Skeleton> {
     }
     let others = bones.keys().filter(|t| **t != 0).count();
     let known = bones.keys().filter(|t| **t != 0 && rage::bone_name(**t).is_some()).count();
-    if known > 0 && known * 2 >= others {
+    // Tools add tags of their own, but what has a pelvis is a body.
+    let body = bones.contains_key(&PELVIS) || bones.contains_key(&SPINE_ROOT);
+    if known > 0 && (body || known * 2 >= others) {
         return rage::ped_skeleton(&|tag| bones.get(&tag).copied().unwrap_or(false));
     }
     let root = Joint { id: JointId::RageTag(0), name: None, parent: None, rest: Trs::IDENTITY };

@@ -1,0 +1,361 @@
+//! Files to items, items to clips. An item is what becomes one output file: a whole clip dictionary, or one
+//! Animation of Anvil's.
+
+use std::fs;
+use std::path::Path;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::find::{self, Input, Kind};
+use crate::container::anvil::{self, AnvilSource};
+use crate::container::object::{Generation, Object, class};
+use crate::container::read_at::FileAt;
+use crate::container::{rpf7, rsc7};
+use crate::error::{Error, Result};
+use crate::model::{Clip, JointId, Skeleton};
+use crate::names::anvil::NameTable;
+use crate::names::rage;
+use crate::read::{anvil_sets, anvil_skeleton, rr, sws, ycd, ycd_xml};
+use crate::rig::JointNames;
+
+/// An input that is open.
+#[derive(Debug)]
+pub enum Source {
+    /// Read whole when its turn comes: dictionaries are small.
+    Dictionary,
+    /// Read entry by entry.
+    Anvil(Box<AnvilSource>),
+    /// The dictionaries of a RAGE archive, and what of it cannot be read.
+    Rpf {
+        /// The file.
+        file: FileAt,
+        /// Its dictionaries.
+        entries: Vec<rpf7::Entry>,
+        /// Encrypted or damaged parts.
+        problems: Vec<Error>,
+    },
+}
+
+/// A part of an input that is read at once: a dictionary, or an entry of an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unit {
+    /// Index of the input.
+    pub input: usize,
+    /// Index of the entry, 0 for a dictionary.
+    pub entry: usize,
+    /// Stored bytes.
+    pub size: u64,
+}
+
+/// What becomes one output file, with its bytes.
+#[derive(Debug)]
+pub struct Item {
+    /// Index of the input.
+    pub input: usize,
+    /// The archive entry, for errors.
+    pub entry: Option<String>,
+    /// What it is called.
+    pub name: String,
+    /// Its path in an archive that has folders.
+    pub inside: Option<String>,
+    /// Its identity (Anvil).
+    pub id: u64,
+    /// Hash of its bytes.
+    pub hash: u128,
+    /// Its bytes.
+    pub content: Content,
+}
+
+/// The bytes of an [`Item`].
+#[derive(Debug)]
+pub enum Content {
+    /// A dictionary file.
+    Dictionary(Vec<u8>),
+    /// An Animation.
+    Object {
+        /// Generation.
+        generation: Generation,
+        /// File header.
+        header: Vec<u8>,
+        /// Body.
+        body: Vec<u8>,
+        /// Where the body stood.
+        body_offset: u64,
+    },
+}
+
+/// What an item's clips are read into.
+#[derive(Debug, Default)]
+pub struct Read {
+    /// Clips.
+    pub clips: Vec<Clip>,
+    /// Clips that could not be read.
+    pub errors: Vec<Error>,
+    /// Notes on the item as a whole.
+    pub notes: Vec<String>,
+}
+
+/// What a look into the objects of an archive finds beside clips.
+#[derive(Debug, Default)]
+pub struct Scan {
+    /// Skeletons, in stored order.
+    pub skeletons: Vec<Skeleton>,
+    /// Whether there are Animations.
+    pub has_animations: bool,
+    /// AnimSets: name, id, pairs of clip ids.
+    pub sets: Vec<anvil_sets::AnimSet>,
+    /// Entities that name clips: name, id, clip ids.
+    pub entities: Vec<(String, u64, Vec<u64>)>,
+    /// What could not be read.
+    pub errors: Vec<Error>,
+    /// How open questions were decided.
+    pub notes: Vec<String>,
+}
+
+/// Opens an input.
+///
+/// # Errors
+/// See [`anvil::open`]; unknown kinds are refused.
+pub fn open(input: &Input, options: &anvil::Options) -> Result<Source> {
+    match input.kind {
+        Kind::Ycd => Ok(Source::Dictionary),
+        Kind::Anvil(_) => Ok(Source::Anvil(Box::new(anvil::open(&input.path, options)?))),
+        Kind::Rpf => {
+            let file = FileAt::open(&input.path).map_err(|e| e.in_file(&input.path))?;
+            let listing = rpf7::list(&file).map_err(|e| e.in_file(&input.path))?;
+            let is_dictionary = |path: &str| {
+                let path = path.to_ascii_lowercase();
+                path.ends_with(".ycd") || path.ends_with(".ycd.xml")
+            };
+            Ok(Source::Rpf {
+                file,
+                entries: listing.entries.into_iter().filter(|e| is_dictionary(&e.path)).collect(),
+                problems: listing.problems.into_iter().map(|e| e.in_file(&input.path)).collect(),
+            })
+        }
+        Kind::Unknown => Err(Error::unsupported(
+            "found none of the known beginnings, expected a clip dictionary (.ycd, .ycd.xml), an archive (.forge, .data, .rpf) or a .Animation",
+        )
+        .at(0)
+        .in_file(&input.path)),
+    }
+}
+
+/// Looks through one entry for everything but the clips themselves.
+pub fn scan(source: &AnvilSource, entry: usize, scratch: &mut anvil::Scratch) -> Scan {
+    let mut scan = Scan::default();
+    let result = source.for_each_object(entry, scratch, &mut |object| {
+        // A damaged object is reported when the clips are read, or here where there are none.
+        let Ok(object) = object else { return };
+        match object.class {
+            class::ANIMATION => scan.has_animations = true,
+            class::SKELETON => match anvil_skeleton::read(&object) {
+                Ok(skeleton) => scan.skeletons.push(skeleton),
+                Err(e) => scan.errors.push(e.in_entry(label(&object)).in_file(source.path())),
+            },
+            class::ANIM_SET => match anvil_sets::read_anim_set(&object) {
+                Ok(set) => scan.sets.push(set),
+                Err(e) => scan.errors.push(e.in_entry(label(&object)).in_file(source.path())),
+            },
+            _ => {
+                let clips = anvil_sets::entity_clips(&object);
+                if !clips.is_empty() {
+                    scan.entities.push((object.name.clone(), object.id, clips));
+                }
+            }
+        }
+    });
+    // An entry that cannot be unpacked counts as one with clips, so that it is reported once, with them.
+    scan.has_animations |= result.is_err();
+    scan.notes.extend(scratch.notes().iter().cloned());
+    scan
+}
+
+fn label(object: &Object<'_>) -> String {
+    format!("\"{}\" ({:X})", object.name, object.id)
+}
+
+/// The items of a unit, and what could not be read of it.
+pub fn items(
+    inputs: &[Input],
+    sources: &[Option<Source>],
+    unit: Unit,
+    scratch: &mut anvil::Scratch,
+) -> (Vec<Item>, Vec<Error>) {
+    let input = &inputs[unit.input];
+    let mut items = Vec::new();
+    let mut errors = Vec::new();
+    match &sources[unit.input] {
+        Some(Source::Dictionary) => match fs::read(&input.path) {
+            Ok(bytes) => items.push(Item {
+                input: unit.input,
+                entry: None,
+                name: input.stem().to_owned(),
+                inside: None,
+                id: 0,
+                hash: xxh3_128(&bytes),
+                content: Content::Dictionary(bytes),
+            }),
+            Err(e) => errors.push(Error::io("cannot be read", e).in_file(&input.path)),
+        },
+        Some(Source::Rpf { file, entries, .. }) => {
+            let entry = &entries[unit.entry];
+            let mut bytes = Vec::new();
+            match entry.read(file, &mut bytes) {
+                Ok(()) => items.push(Item {
+                    input: unit.input,
+                    entry: Some(entry.path.clone()),
+                    name: find::stem(entry.name()).to_owned(),
+                    inside: Some(entry.path.clone()),
+                    id: 0,
+                    hash: xxh3_128(&bytes),
+                    content: Content::Dictionary(bytes),
+                }),
+                Err(e) => errors.push(e.in_file(&input.path)),
+            }
+        }
+        Some(Source::Anvil(source)) => {
+            let mut failed = Vec::new();
+            let result = source.for_each_object(unit.entry, scratch, &mut |object| match object {
+                Ok(object) if object.class == class::ANIMATION => items.push(item(unit.input, &object)),
+                Ok(_) => {}
+                Err(e) => failed.push(e),
+            });
+            errors.append(&mut failed);
+            errors.extend(result.err());
+        }
+        None => {}
+    }
+    (items, errors)
+}
+
+fn item(input: usize, object: &Object<'_>) -> Item {
+    Item {
+        input,
+        entry: Some(label(object)),
+        name: object.name.clone(),
+        inside: None,
+        id: object.id,
+        hash: xxh3_128(object.body),
+        content: Content::Object {
+            generation: object.generation,
+            header: object.header.to_vec(),
+            body: object.body.to_vec(),
+            body_offset: object.body_offset,
+        },
+    }
+}
+
+/// Reads an item's clips; `source` is what they say of where they come from.
+///
+/// # Errors
+/// Where nothing of the item can be read. They name the entry, not the file.
+pub fn read(item: &Item, source: &str) -> Result<Read> {
+    match &item.content {
+        Content::Dictionary(bytes) => {
+            let mut scratch = Vec::new();
+            let place = |e: Error| match &item.entry {
+                Some(entry) => e.in_entry(entry.clone()),
+                None => e,
+            };
+            let dictionary = dictionary(bytes, &mut scratch).map_err(place)?;
+            let mut read = ycd::clips::assemble(dictionary, source).map_err(place)?;
+            if item.entry.is_some() {
+                read.errors = read.errors.into_iter().map(place).collect();
+            }
+            if read.clips.is_empty() && read.errors.is_empty() {
+                return Err(place(Error::unsupported("a dictionary without clips")));
+            }
+            Ok(Read { clips: read.clips, errors: read.errors, notes: read.notes })
+        }
+        Content::Object { generation, header, body, body_offset } => {
+            let object = Object {
+                generation: *generation,
+                class: class::ANIMATION,
+                id: item.id,
+                name: item.name.clone(),
+                header,
+                body,
+                body_offset: *body_offset,
+            };
+            let clip = match generation {
+                Generation::Ids64 => rr::read(&object, source),
+                Generation::Ids32 => sws::read(&object, source),
+            };
+            // The readers name the Animation themselves.
+            Ok(Read { clips: vec![clip?], ..Read::default() })
+        }
+    }
+}
+
+/// The records of a dictionary, from its binary or its XML form.
+///
+/// # Errors
+/// See [`rsc7::open`], [`ycd::dictionary::read`], [`ycd_xml::read`].
+pub fn dictionary<'a>(bytes: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<ycd::Dictionary<'a>> {
+    if ycd_xml::probe(bytes) {
+        return ycd_xml::read(bytes);
+    }
+    let resource = rsc7::open(bytes, scratch)?;
+    ycd::dictionary::read(&resource)
+}
+
+/// What clips of `input` say of where they come from: its relative path, and the archive's entry behind it.
+pub fn source_text(input: &Input, item: &Item) -> String {
+    match (input.kind, &item.content) {
+        (Kind::Anvil(anvil::Kind::Forge | anvil::Kind::Data), Content::Object { .. }) => {
+            format!("{}/{}", input.relative, item.name)
+        }
+        (Kind::Rpf, _) => format!("{}/{}", input.relative, item.inside.as_deref().unwrap_or(&item.name)),
+        _ => input.relative.clone(),
+    }
+}
+
+/// The folder of an item's output, and what its file is called there (without extension).
+pub fn wanted_output(input: &Input, item: &Item) -> (String, String) {
+    match input.kind {
+        Kind::Anvil(anvil::Kind::Forge | anvil::Kind::Data) => {
+            let name = if item.name.is_empty() { format!("{:X}", item.id) } else { item.name.clone() };
+            (format!("{}{}", input.folder(), input.stem()), name)
+        }
+        Kind::Rpf => {
+            let inside = item.inside.as_deref().unwrap_or_default();
+            let folder = inside.rsplit_once('/').map_or("", |(folder, _)| folder);
+            (format!("{}{}/{folder}", input.folder(), input.stem()), item.name.clone())
+        }
+        _ => (input.folder().to_owned(), input.stem().to_owned()),
+    }
+}
+
+/// Names of joints: RAGE tags by the embedded table, CRCs by the dictionary.
+#[derive(Debug, Default)]
+pub struct Names {
+    /// Anvil's, with what the user added.
+    pub anvil: NameTable,
+}
+
+impl JointNames for Names {
+    fn joint_name(&self, id: JointId) -> Option<&str> {
+        match id {
+            JointId::RageTag(tag) => rage::bone_name(tag),
+            JointId::Crc32(crc) => self.anvil.get(crc),
+            JointId::RootMotion => None,
+        }
+    }
+}
+
+impl Names {
+    /// With the names of the text files `paths`, one a line.
+    ///
+    /// # Errors
+    /// Io.
+    pub fn with_files(paths: &[impl AsRef<Path>]) -> Result<Self> {
+        let mut anvil = NameTable::new();
+        for path in paths {
+            let path = path.as_ref();
+            let bytes = fs::read(path).map_err(|e| Error::io("cannot be read", e).in_file(path))?;
+            anvil = anvil.with_file(&String::from_utf8_lossy(&bytes));
+        }
+        Ok(Names { anvil })
+    }
+}

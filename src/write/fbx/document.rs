@@ -1,0 +1,707 @@
+//! The document: which records, objects and connections a skeletal clip is made of.
+//!
+//! | Record | Why |
+//! |---|---|
+//! | `GlobalSettings` | Blender's Python importer fails without; Z up; `UnitScaleFactor` 100 (metres), so that the armature has scale 1; `TimeMode`, from which readers take the frame rate |
+//! | `Documents`, `References`, `Definitions`, `Takes` | Autodesk's readers; without `Takes` some find no animation |
+//! | `NodeAttribute` LimbNode | what makes a node a bone |
+//! | `Pose` BindPose | the bones' rest, for readers that take it from there; every joint, so every ancestor, is in it |
+//! | `AnimationStack` with four times | length of the clip; connected to nothing above it |
+//! | `AnimationLayer` with an empty `Properties70` | assimp finds no animation without a list of records there |
+//! | three `AnimationCurve`s a channel | linear keys (flags 24836, as Blender writes); one key where all are equal |
+//!
+//! Objects have running ids, so that the same input gives the same bytes.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use glam::{DMat4, Vec3};
+
+use super::Options;
+use super::binary::{CREATION_TIME, FILE_ID, VERSION, Writer};
+use super::curves::{self, Angles, Keys, key_ticks, nearest_angles, ticks};
+use crate::error::{Error, Result};
+use crate::model::{Clip, Interpolation, OtherTrack, Property, Skeleton, Trs, Values};
+use crate::rig::fallback_name;
+use crate::write::gltf::extras::animation_extras;
+use crate::write::preview;
+use crate::write::scene::{Animation, Channel, Path, Scene};
+
+const CREATOR: &str = concat!("anim2gltf ", env!("CARGO_PKG_VERSION"));
+/// Id of the document; objects count on from it. 0 is the root of the scene.
+const FIRST_ID: i64 = 1_000_000;
+/// Linear, with the bits beside it that Blender writes: Autodesk's readers want more than a bare 4 (notes, 3.2).
+const LINEAR: i32 = 24836;
+/// Slopes and weights of a linear key: none, and the two default weights of a third (u16 / 10000).
+const LINEAR_DATA: [f32; 4] = [0.0, 0.0, f32::from_bits(0x0D05_0D05), 0.0];
+/// Rates (Hz) that have a `TimeMode` of their own.
+const TIME_MODES: [(f64, i32); 8] =
+    [(30.0, 6), (60.0, 3), (24.0, 11), (25.0, 10), (50.0, 4), (48.0, 5), (120.0, 1), (100.0, 2)];
+/// `TimeMode` of any other rate, which stands in `CustomFrameRate`.
+const CUSTOM_TIME_MODE: i32 = 14;
+/// How near (relative) a rate is to one of [`TIME_MODES`] to be it: lengths are f32.
+const SAME_RATE: f64 = 1e-4;
+
+/// About how large (bytes) the file will be without compression: growing it is a tenth of the work otherwise.
+fn expected_size(scene: &Scene<'_>) -> usize {
+    /// A channel without its keys: a curve node, three curves, their connections.
+    const CHANNEL: usize = 1500;
+    /// A key of three curves: ticks and values.
+    const KEY: usize = 3 * (8 + 4);
+    let keys = |a: &Animation<'_>| -> usize {
+        let tracks = a.channels.iter().filter_map(|c| a.clip.tracks.get(c.track?));
+        tracks.map(|t| t.curve.values.len()).sum()
+    };
+    let animations = scene.animations.iter();
+    animations.map(|a| a.channels.len() * CHANNEL + keys(a) * KEY).sum::<usize>() + 64 * 1024
+}
+
+/// What a curve node calls its three numbers.
+const AXES: [&str; 3] = ["d|X", "d|Y", "d|Z"];
+
+/// Children and parents by id; with a property's name where the parent takes the child there.
+type Connections<'a> = Vec<(i64, i64, &'a str)>;
+
+/// See [`super::write`].
+pub fn write(scene: &Scene<'_>, options: &Options, out: &mut Vec<u8>) -> Result<()> {
+    let custom = custom_properties(scene);
+    let mesh = options.preview_mesh.then(|| preview::build(scene.rig));
+    let mut document = Document {
+        w: Writer::new(out, options.compress),
+        scene,
+        tolerance: options.tolerance_deg.max(0.001).to_radians(),
+        next_id: FIRST_ID,
+        connections: Vec::new(),
+        custom: &custom,
+        rate_hz: rate_hz(scene),
+        scratch: Scratch::default(),
+    };
+    document.w.reserve(expected_size(scene));
+    document.header();
+    document.settings();
+    document.documents();
+    document.definitions(mesh.as_ref());
+    document.w.begin("Objects");
+    let models = document.skeleton()?;
+    let mesh_model = mesh.as_ref().map(|mesh| document.mesh(mesh, models.start));
+    document.bind_pose(models.start, mesh_model);
+    for animation in &scene.animations {
+        document.animation(animation, models.start)?;
+        document.w.check()?;
+    }
+    document.w.end();
+    document.connections();
+    document.takes();
+    document.w.finish()
+}
+
+struct Document<'a, 'o> {
+    w: Writer<'o>,
+    scene: &'a Scene<'a>,
+    tolerance: f64,
+    next_id: i64,
+    connections: Connections<'a>,
+    custom: &'a BTreeMap<String, Custom>,
+    rate_hz: f64,
+    scratch: Scratch,
+}
+
+/// Buffers that every channel uses again.
+#[derive(Default)]
+struct Scratch {
+    keys: Keys,
+    /// Keys of the current clip's timelines: ticks, keys, and the encoded ticks in `blobs`.
+    timelines: Vec<Option<TimelineKeys>>,
+    blobs: Vec<u8>,
+}
+
+struct TimelineKeys {
+    ticks: Vec<i64>,
+    keys: Vec<u32>,
+    blob: Option<Range<usize>>,
+}
+
+/// The highest rate among the file's clips; 30 Hz where none has one.
+fn rate_hz(scene: &Scene<'_>) -> f64 {
+    let rate = scene.animations.iter().filter_map(|a| a.clip.rate_hz()).filter(|r| r.is_finite());
+    match rate.reduce(f64::max) {
+        // Readers count frames in this: a clip of a few microseconds must not ask for a million of them.
+        Some(rate) if (1.0..=1000.0).contains(&rate) => rate,
+        Some(rate) if rate > 1000.0 => 1000.0,
+        _ => 30.0,
+    }
+}
+
+fn time_mode(rate_hz: f64) -> Option<(f64, i32)> {
+    TIME_MODES.into_iter().find(|(hz, _)| (rate_hz / hz - 1.0).abs() < SAME_RATE)
+}
+
+/// A user property that curves move.
+struct Custom {
+    /// What its curve nodes call it.
+    axis: String,
+    /// Its first value in the first clip that has it.
+    first: f64,
+}
+
+/// The user properties that curves of kept number tracks move, by name.
+fn custom_properties(scene: &Scene<'_>) -> BTreeMap<String, Custom> {
+    let mut out = BTreeMap::new();
+    for animation in &scene.animations {
+        for (name, track) in custom_tracks(scene.rig, animation) {
+            let first = match &animation.clip.tracks[track].curve.values {
+                Values::Scalar(values) => values.first().copied().map_or(0.0, finite),
+                _ => 0.0,
+            };
+            let axis = format!("d|{name}");
+            out.entry(name).or_insert(Custom { axis, first });
+        }
+    }
+    out
+}
+
+/// The kept tracks of numbers: what the property is called, which track. Of equal names the first.
+fn custom_tracks(rig: &Skeleton, animation: &Animation<'_>) -> BTreeMap<String, usize> {
+    let mut out = BTreeMap::new();
+    for &i in &animation.kept {
+        let track = &animation.clip.tracks[i];
+        let (Property::Other(OtherTrack { number, name }), Values::Scalar(values)) =
+            (track.target.property, &track.curve.values)
+        else {
+            continue;
+        };
+        if values.is_empty() {
+            continue;
+        }
+        let joint = match rig.find(track.target.joint).and_then(|j| rig.joints()[j].name.clone()) {
+            Some(name) => name,
+            None => fallback_name(track.target.joint),
+        };
+        let name = match name {
+            Some(name) => format!("{joint}.{name}"),
+            None => format!("{joint}.track_{number}"),
+        };
+        out.entry(name).or_insert(i);
+    }
+    out
+}
+
+fn finite(value: f32) -> f64 {
+    if value.is_finite() { f64::from(value) } else { 0.0 }
+}
+
+/// Last tick of a clip: its length, or its last key where it states none. A single pose gets a frame: readers
+/// leave out a span of no length.
+fn stop_tick(clip: &Clip, rate_hz: f64) -> i64 {
+    let last_key = || clip.timelines.iter().map(|t| ticks(t.last_s())).max().unwrap_or(0);
+    let stop = ticks(clip.length_s);
+    [stop, if stop > 0 { 0 } else { last_key() }, ticks(1.0 / rate_hz)]
+        .into_iter()
+        .find(|t| *t > 0)
+        .unwrap_or(1)
+}
+
+/// Translation, Euler angles (degrees) and scale of a rest pose.
+fn rest_values(rest: &Trs) -> [[f64; 3]; 3] {
+    [
+        rest.translation.as_dvec3().to_array(),
+        rest_angles(rest).map(f64::to_degrees),
+        rest.scale.as_dvec3().to_array(),
+    ]
+}
+
+fn rest_angles(rest: &Trs) -> Angles {
+    nearest_angles(rest.rotation, [0.0; 3])
+}
+
+fn rest_matrices(rig: &Skeleton) -> Vec<DMat4> {
+    let rest: Vec<Trs> = rig.joints().iter().map(|j| j.rest).collect();
+    rig.model_matrices(&rest)
+}
+
+/// The vertices of each joint that has some.
+fn skinned(mesh: &preview::Mesh, joints: usize) -> Vec<(usize, Vec<i32>)> {
+    let mut vertices = vec![Vec::new(); joints];
+    for (vertex, &joint) in mesh.joints.iter().enumerate() {
+        vertices[joint as usize].push(vertex as i32);
+    }
+    vertices.into_iter().enumerate().filter(|(_, v)| !v.is_empty()).collect()
+}
+
+#[cold]
+fn no_vectors() -> Error {
+    Error::unsupported("a joint's track holds numbers, not vectors")
+}
+
+/// Ticks of a curve: as they are, or as [`Writer::encode`] has made them.
+enum Ticks<'a> {
+    Plain(&'a [i64]),
+    Encoded(&'a [u8]),
+}
+
+/// A curve with linear keys. `values` is not empty.
+fn write_curve(w: &mut Writer<'_>, id: i64, ticks: Ticks<'_>, values: &[f32]) {
+    w.begin("AnimationCurve").i64(id).object_name("", "AnimCurve").string("");
+    w.begin("Default").f64(values.first().copied().map_or(0.0, f64::from)).end();
+    w.leaf_i32("KeyVer", 4008);
+    match ticks {
+        Ticks::Plain(ticks) => w.leaf_array("KeyTime", ticks),
+        Ticks::Encoded(blob) => w.begin("KeyTime").encoded(blob).end(),
+    }
+    w.leaf_array("KeyValueFloat", values);
+    // One set of flags for all keys.
+    w.leaf_array("KeyAttrFlags", &[LINEAR]);
+    w.leaf_array("KeyAttrDataFloat", &LINEAR_DATA);
+    w.leaf_array("KeyAttrRefCount", &[values.len() as i32]);
+    w.end();
+}
+
+impl<'a> Document<'a, '_> {
+    fn id(&mut self) -> i64 {
+        self.ids(1)
+    }
+
+    /// `count` ids in a row; the first of them.
+    fn ids(&mut self, count: usize) -> i64 {
+        let id = self.next_id;
+        self.next_id += count as i64;
+        id
+    }
+
+    fn connect(&mut self, child: i64, parent: i64) {
+        self.connections.push((child, parent, ""));
+    }
+
+    fn header(&mut self) {
+        let w = &mut self.w;
+        w.begin("FBXHeaderExtension");
+        w.leaf_i32("FBXHeaderVersion", 1003);
+        w.leaf_i32("FBXVersion", VERSION as i32);
+        w.leaf_i32("EncryptionType", 0);
+        w.begin("CreationTimeStamp");
+        // The parts of CREATION_TIME.
+        for (name, value) in [
+            ("Version", 1000),
+            ("Year", 1970),
+            ("Month", 1),
+            ("Day", 1),
+            ("Hour", 10),
+            ("Minute", 0),
+            ("Second", 0),
+            ("Millisecond", 0),
+        ] {
+            w.leaf_i32(name, value);
+        }
+        w.end();
+        w.leaf_string("Creator", CREATOR);
+        w.begin("SceneInfo").object_name("GlobalInfo", "SceneInfo").string("UserData");
+        w.leaf_string("Type", "UserData");
+        w.leaf_i32("Version", 100);
+        w.begin("MetaData");
+        w.leaf_i32("Version", 100);
+        w.leaf_string("Title", &self.scene.rig.name);
+        for name in ["Subject", "Author", "Keywords", "Revision", "Comment"] {
+            w.leaf_string(name, "");
+        }
+        w.end();
+        w.begin("Properties70");
+        for group in ["Original", "LastSaved"] {
+            w.p(group, "Compound", "", "").end();
+            w.p_string(&format!("{group}|ApplicationVendor"), "", "anim2gltf");
+            w.p_string(&format!("{group}|ApplicationName"), "", "anim2gltf");
+            w.p_string(&format!("{group}|ApplicationVersion"), "", env!("CARGO_PKG_VERSION"));
+        }
+        w.end();
+        w.end();
+        w.end();
+        w.begin("FileId").raw(&FILE_ID);
+        w.end();
+        w.leaf_string("CreationTime", CREATION_TIME);
+        w.leaf_string("Creator", CREATOR);
+    }
+
+    fn settings(&mut self) {
+        let stop = self.scene.animations.iter().map(|a| stop_tick(a.clip, self.rate_hz)).max();
+        let (custom_rate, mode) = match time_mode(self.rate_hz) {
+            Some((_, mode)) => (-1.0, mode),
+            None => (self.rate_hz, CUSTOM_TIME_MODE),
+        };
+        let w = &mut self.w;
+        w.begin("GlobalSettings");
+        w.leaf_i32("Version", 1000);
+        w.begin("Properties70");
+        // Right-handed, Z up, facing -Y: the source's space, and Blender's.
+        for (name, value) in [
+            ("UpAxis", 2),
+            ("UpAxisSign", 1),
+            ("FrontAxis", 1),
+            ("FrontAxisSign", -1),
+            ("CoordAxis", 0),
+            ("CoordAxisSign", 1),
+            ("OriginalUpAxis", 2),
+            ("OriginalUpAxisSign", 1),
+        ] {
+            w.p_i32(name, "int", "Integer", value);
+        }
+        // Centimetres in a unit.
+        for name in ["UnitScaleFactor", "OriginalUnitScaleFactor"] {
+            w.p(name, "double", "Number", "").f64(100.0).end();
+        }
+        w.p_i32("TimeMode", "enum", "", mode);
+        w.p_time("TimeSpanStart", 0);
+        w.p_time("TimeSpanStop", stop.unwrap_or(curves::TICKS_PER_S));
+        w.p("CustomFrameRate", "double", "Number", "").f64(custom_rate).end();
+        w.end();
+        w.end();
+    }
+
+    fn documents(&mut self) {
+        let id = self.id();
+        let active = self.scene.animations.first().map_or("", |a| a.name.as_str());
+        let w = &mut self.w;
+        w.begin("Documents");
+        w.leaf_i32("Count", 1);
+        w.begin("Document").i64(id).string("").string("Scene");
+        w.begin("Properties70");
+        w.p("SourceObject", "object", "", "").end();
+        w.p_string("ActiveAnimStackName", "", active);
+        w.end();
+        w.begin("RootNode").i64(0).end();
+        w.end();
+        w.end();
+        w.begin("References").end();
+    }
+
+    fn definitions(&mut self, mesh: Option<&preview::Mesh>) {
+        let rig = self.scene.rig;
+        let joints = rig.joints().len();
+        let clips = &self.scene.animations;
+        let channels: usize = clips.iter().map(|a| a.channels.len()).sum();
+        let custom: usize = clips.iter().map(|a| custom_tracks(rig, a).len()).sum();
+        let meshes = usize::from(mesh.is_some());
+        let deformers = mesh.map_or(0, |m| 1 + skinned(m, joints).len());
+        let w = &mut self.w;
+        let counts = [
+            ("GlobalSettings", 1),
+            ("NodeAttribute", joints),
+            ("Model", joints + meshes),
+            ("Geometry", meshes),
+            ("Deformer", deformers),
+            ("Pose", 1),
+            ("AnimationStack", clips.len()),
+            ("AnimationLayer", clips.len()),
+            ("AnimationCurveNode", channels + custom),
+            ("AnimationCurve", 3 * channels + custom),
+        ];
+        w.begin("Definitions");
+        w.leaf_i32("Version", 100);
+        w.leaf_i32("Count", counts.iter().map(|(_, n)| *n as i32).sum());
+        for (name, count) in counts {
+            if count > 0 {
+                w.begin("ObjectType").string(name);
+                w.leaf_i32("Count", count as i32);
+                w.end();
+            }
+        }
+        w.end();
+    }
+
+    /// Joints with their attributes. Returns the ids of the models, in the order of the joints.
+    fn skeleton(&mut self) -> Result<Range<i64>> {
+        let joints = self.scene.rig.joints();
+        let models = self.ids(joints.len());
+        let attributes = self.ids(joints.len());
+        for (i, joint) in joints.iter().enumerate() {
+            let name = joint.name.as_deref().unwrap_or_default();
+            let w = &mut self.w;
+            w.begin("NodeAttribute");
+            w.i64(attributes + i as i64).object_name(name, "NodeAttribute").string("LimbNode");
+            w.leaf_string("TypeFlags", "Skeleton");
+            w.end();
+            w.begin("Model");
+            w.i64(models + i as i64).object_name(name, "Model").string("LimbNode");
+            w.leaf_i32("Version", 232);
+            w.begin("Properties70");
+            // 1: the parent's scale is a factor of the matrix, as everywhere else.
+            w.p_i32("InheritType", "enum", "", 1);
+            w.p_i32("DefaultAttributeIndex", "int", "Integer", 0);
+            let rest = rest_values(&joint.rest);
+            for (name, value) in ["Lcl Translation", "Lcl Rotation", "Lcl Scaling"].into_iter().zip(rest) {
+                w.p(name, name, "", "A").f64(value[0]).f64(value[1]).f64(value[2]).end();
+            }
+            if i == 0 {
+                self.user_properties()?;
+            }
+            let w = &mut self.w;
+            w.end();
+            w.leaf_string("Culling", "CullingOff");
+            w.end();
+            let parent = joint.parent.map_or(0, |p| models + p as i64);
+            self.connect(models + i as i64, parent);
+            self.connect(attributes + i as i64, models + i as i64);
+        }
+        Ok(models..models + joints.len() as i64)
+    }
+
+    /// What FBX has no place for: the clips' extras as text, kept tracks of numbers as properties that curves
+    /// move. They stand at the root joint.
+    fn user_properties(&mut self) -> Result<()> {
+        for animation in &self.scene.animations {
+            let extras = animation_extras(animation)
+                .map_err(|e| Error::unsupported(format!("extras that cannot be serialised: {e}")))?;
+            // One name may not stand for two clips, so it says which even where there is only one.
+            self.w.p_string(&format!("{}|extras", animation.name), "U", extras.get());
+        }
+        for (name, custom) in self.custom {
+            self.w.p_number(name, "A+U", custom.first);
+        }
+        Ok(())
+    }
+
+    /// Mesh, skin and clusters. Returns the id of the mesh's model.
+    fn mesh(&mut self, mesh: &preview::Mesh, models: i64) -> i64 {
+        let rig = self.scene.rig;
+        let (geometry, model, skin) = (self.id(), self.id(), self.id());
+        let positions: Vec<f64> = mesh.positions.iter().flat_map(|p| p.to_array()).map(f64::from).collect();
+        // The last index of a polygon is marked by its complement.
+        let indices: Vec<i32> =
+            mesh.triangles.iter().flat_map(|&[a, b, c]| [a as i32, b as i32, !(c as i32)]).collect();
+        let w = &mut self.w;
+        w.begin("Geometry").i64(geometry).object_name("preview", "Geometry").string("Mesh");
+        w.leaf_i32("GeometryVersion", 124);
+        w.leaf_array("Vertices", &positions);
+        w.leaf_array("PolygonVertexIndex", &indices);
+        w.end();
+        w.begin("Model").i64(model).object_name("preview", "Model").string("Mesh");
+        w.leaf_i32("Version", 232);
+        w.begin("Properties70");
+        w.p_i32("InheritType", "enum", "", 1);
+        w.p_i32("DefaultAttributeIndex", "int", "Integer", 0);
+        w.end();
+        w.leaf_string("Culling", "CullingOff");
+        w.end();
+        w.begin("Deformer").i64(skin).object_name("preview", "Deformer").string("Skin");
+        w.leaf_i32("Version", 101);
+        w.begin("Link_DeformAcuracy").f64(50.0).end();
+        w.end();
+        self.connect(model, 0);
+        self.connect(geometry, model);
+        self.connect(skin, geometry);
+        let binds = rest_matrices(rig);
+        for (joint, vertices) in skinned(mesh, rig.joints().len()) {
+            let cluster = self.id();
+            let name = rig.joints()[joint].name.as_deref().unwrap_or_default();
+            let w = &mut self.w;
+            w.begin("Deformer").i64(cluster).object_name(name, "SubDeformer").string("Cluster");
+            w.leaf_i32("Version", 100);
+            w.begin("UserData").string("").string("").end();
+            w.leaf_array("Indexes", &vertices);
+            w.leaf_array("Weights", &vec![1.0f64; vertices.len()]);
+            w.leaf_array("Transform", &binds[joint].inverse().to_cols_array());
+            w.leaf_array("TransformLink", &binds[joint].to_cols_array());
+            w.end();
+            self.connect(cluster, skin);
+            self.connect(models + joint as i64, cluster);
+        }
+        model
+    }
+
+    fn bind_pose(&mut self, models: i64, mesh: Option<i64>) {
+        let id = self.id();
+        let binds = rest_matrices(self.scene.rig);
+        let w = &mut self.w;
+        w.begin("Pose").i64(id).object_name(&self.scene.rig.name, "Pose").string("BindPose");
+        w.leaf_string("Type", "BindPose");
+        w.leaf_i32("Version", 100);
+        w.leaf_i32("NbPoseNodes", (binds.len() + usize::from(mesh.is_some())) as i32);
+        let nodes = binds.iter().enumerate().map(|(i, m)| (models + i as i64, *m));
+        for (node, matrix) in mesh.map(|m| (m, DMat4::IDENTITY)).into_iter().chain(nodes) {
+            w.begin("PoseNode");
+            w.begin("Node").i64(node).end();
+            w.leaf_array("Matrix", &matrix.to_cols_array());
+            w.end();
+        }
+        w.end();
+    }
+
+    fn animation(&mut self, animation: &'a Animation<'a>, models: i64) -> Result<()> {
+        let clip = animation.clip;
+        let stop = stop_tick(clip, self.rate_hz);
+        let (stack, layer) = (self.id(), self.id());
+        let w = &mut self.w;
+        w.begin("AnimationStack").i64(stack).object_name(&animation.name, "AnimStack").string("");
+        w.begin("Properties70");
+        for (start, end) in [("LocalStart", "LocalStop"), ("ReferenceStart", "ReferenceStop")] {
+            w.p_time(start, 0);
+            w.p_time(end, stop);
+        }
+        w.end();
+        w.end();
+        w.begin("AnimationLayer").i64(layer).object_name(&animation.name, "AnimLayer").string("");
+        w.begin("Properties70").end();
+        w.end();
+        self.connect(layer, stack);
+        self.scratch.timelines.clear();
+        self.scratch.timelines.resize_with(clip.timelines.len(), || None);
+        self.scratch.blobs.clear();
+        for channel in &animation.channels {
+            let blob = self.sample(clip, channel)?;
+            let (label, property) = match channel.path {
+                Path::Translation => ("T", "Lcl Translation"),
+                Path::Rotation => ("R", "Lcl Rotation"),
+                Path::Scale => ("S", "Lcl Scaling"),
+            };
+            let node = self.id();
+            let first = self.scratch.keys.values.each_ref().map(|v| v.first().copied().unwrap_or(0.0));
+            let w = &mut self.w;
+            w.begin("AnimationCurveNode").i64(node).object_name(label, "AnimCurveNode").string("");
+            w.begin("Properties70");
+            for (name, value) in AXES.into_iter().zip(first) {
+                w.p_number(name, "A", f64::from(value));
+            }
+            w.end();
+            w.end();
+            self.connect(node, layer);
+            self.connections.push((node, models + channel.joint as i64, property));
+            for (axis, name) in AXES.into_iter().enumerate() {
+                let curve = self.id();
+                let keys = &self.scratch.keys;
+                // The key that holds the clip's end is wanted for where it stands.
+                if keys.is_constant(axis) && !channel.hold_to_end {
+                    let (ticks, values) = (&keys.ticks[..1], &keys.values[axis][..1]);
+                    write_curve(&mut self.w, curve, Ticks::Plain(ticks), values);
+                } else {
+                    let ticks = Ticks::Encoded(&self.scratch.blobs[blob.clone()]);
+                    write_curve(&mut self.w, curve, ticks, &keys.values[axis]);
+                }
+                self.connections.push((curve, node, name));
+            }
+        }
+        self.custom_curves(animation, models, layer);
+        Ok(())
+    }
+
+    /// Puts the keys of a channel into the scratch buffer; returns their encoded ticks.
+    fn sample(&mut self, clip: &Clip, channel: &Channel) -> Result<Range<usize>> {
+        let rest = &self.scene.rig.joints()[channel.joint].rest;
+        let keys = &mut self.scratch.keys;
+        let track = channel.track.and_then(|i| clip.tracks.get(i));
+        let curve = track.map(|t| &t.curve);
+        let mut timeline = match track {
+            Some(track) if !track.curve.is_constant() => Some(track.timeline as usize),
+            _ => None,
+        };
+        let known = match timeline {
+            Some(i) => {
+                let known = self.scratch.timelines[i].get_or_insert_with(|| {
+                    let (mut ticks, mut keys) = (Vec::new(), Vec::new());
+                    key_ticks(&clip.timelines[i], &mut ticks, &mut keys);
+                    TimelineKeys { ticks, keys, blob: None }
+                });
+                (known.ticks.as_slice(), known.keys.as_slice())
+            }
+            // A value that does not change: one key at the begin.
+            None => ([0i64].as_slice(), [0u32].as_slice()),
+        };
+        let interpolation = curve.map_or(Interpolation::Linear, |c| c.interpolation);
+        match (channel.path, curve.map(|c| &c.values)) {
+            (Path::Rotation, values) => {
+                let values = match values {
+                    Some(Values::Quat(q)) => q.as_slice(),
+                    None => std::slice::from_ref(&rest.rotation),
+                    Some(_) => return Err(no_vectors()),
+                };
+                let start = rest_angles(rest);
+                keys.rotations(known.0, known.1, values, interpolation, start, self.tolerance);
+            }
+            (path, values) => {
+                let rest = if path == Path::Scale { &rest.scale } else { &rest.translation };
+                let values = match values {
+                    Some(Values::Vec3(v)) => v.as_slice(),
+                    None => std::slice::from_ref(rest),
+                    Some(_) => return Err(no_vectors()),
+                };
+                let rest = if rest.is_finite() { *rest } else { Vec3::ZERO };
+                keys.vectors(known.0, known.1, values, interpolation, rest);
+            }
+        }
+        if channel.hold_to_end {
+            keys.hold_to(ticks(clip.length_s));
+            timeline = None;
+        }
+        // Channels of one timeline share its encoded ticks, as long as no key was added.
+        let known = match timeline {
+            Some(i) if !keys.added => self.scratch.timelines[i].as_mut(),
+            _ => None,
+        };
+        let encode = |w: &mut Writer<'_>, blobs| w.encode(&keys.ticks, blobs);
+        Ok(match known {
+            Some(TimelineKeys { blob: Some(blob), .. }) => blob.clone(),
+            Some(known) => {
+                let blob = encode(&mut self.w, &mut self.scratch.blobs);
+                known.blob = Some(blob.clone());
+                blob
+            }
+            None => encode(&mut self.w, &mut self.scratch.blobs),
+        })
+    }
+
+    /// Curves of the user properties that kept tracks of numbers move.
+    fn custom_curves(&mut self, animation: &Animation<'_>, models: i64, layer: i64) {
+        let clip = animation.clip;
+        for (name, track) in custom_tracks(self.scene.rig, animation) {
+            let Some((name, Custom { axis, .. })) = self.custom.get_key_value(&name) else { continue };
+            let track = &clip.tracks[track];
+            let Values::Scalar(values) = &track.curve.values else { continue };
+            let (mut at, mut keys) = (vec![0], vec![0]);
+            if !track.curve.is_constant() {
+                key_ticks(clip.timeline(track), &mut at, &mut keys);
+            }
+            self.scratch.keys.numbers(&at, &keys, values, track.curve.interpolation);
+            let (node, curve) = (self.id(), self.id());
+            let keys = &self.scratch.keys;
+            let value = keys.values[0].first().copied().map_or(0.0, f64::from);
+            let w = &mut self.w;
+            w.begin("AnimationCurveNode").i64(node).object_name(name, "AnimCurveNode").string("");
+            w.begin("Properties70");
+            w.p_number(axis, "A", value);
+            w.end();
+            w.end();
+            write_curve(w, curve, Ticks::Plain(&keys.ticks), &keys.values[0]);
+            self.connect(node, layer);
+            self.connections.push((node, models, name));
+            self.connections.push((curve, node, axis));
+        }
+    }
+
+    fn connections(&mut self) {
+        let w = &mut self.w;
+        w.begin("Connections");
+        for (child, parent, property) in &self.connections {
+            w.begin("C");
+            if property.is_empty() {
+                w.string("OO").i64(*child).i64(*parent);
+            } else {
+                w.string("OP").i64(*child).i64(*parent).string(property);
+            }
+            w.end();
+        }
+        w.end();
+    }
+
+    fn takes(&mut self) {
+        let scene = self.scene;
+        self.w.begin("Takes");
+        self.w.leaf_string("Current", scene.animations.first().map_or("", |a| a.name.as_str()));
+        for animation in &scene.animations {
+            let stop = stop_tick(animation.clip, self.rate_hz);
+            let w = &mut self.w;
+            w.begin("Take").string(&animation.name);
+            w.leaf_string("FileName", &format!("{}.tak", animation.name));
+            w.begin("LocalTime").i64(0).i64(stop).end();
+            w.begin("ReferenceTime").i64(0).i64(stop).end();
+            w.end();
+        }
+        self.w.end();
+    }
+}
