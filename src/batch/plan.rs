@@ -95,19 +95,12 @@ impl Plan {
             .collect();
         let tables: Vec<&[_]> = archives.iter().map(|(_, a)| a.entries()).collect();
         let mut replaced = FxHashMap::default();
-        for ((input, source), entries) in archives.iter().zip(anvil::superseded(&tables)) {
+        for ((input, _), entries) in archives.iter().zip(anvil::superseded(&tables)) {
             if entries.is_empty() {
                 continue;
             }
-            let all = source.entries();
-            let animations = entries.iter().filter(|e| all[**e].class == Some(class::ANIMATION)).count();
-            self.notes.push((
-                *input,
-                format!(
-                    "{} entries, {animations} of them Animations, are replaced by those of a later archive with the same id",
-                    entries.len()
-                ),
-            ));
+            let text = "an entry is replaced by that of a later archive with the same id";
+            self.notes.extend(entries.iter().map(|_| (*input, text.to_owned())));
             replaced.insert(*input, entries.into_iter().collect());
         }
         replaced
@@ -141,13 +134,8 @@ impl Plan {
                 (i, look(&entries[i]).then(|| work::scan(input, source, i, scratch, kept)))
             })
             .collect();
-        let passed_over = entries.iter().filter(|e| is_asset(e)).count();
-        if passed_over > 0 {
-            self.notes.push((
-                input,
-                format!("{passed_over} entries of classes without clips (meshes, textures, sounds) are passed over"),
-            ));
-        }
+        let text = "an entry of a class without clips (mesh, texture, sound) is passed over";
+        self.notes.extend(entries.iter().filter(|e| is_asset(e)).map(|_| (input, text.to_owned())));
         for (entry, scan) in scans {
             let unit = |found| Unit { input, entry, size: entries[entry].size, found };
             let Some(scan) = scan else {

@@ -635,7 +635,7 @@ impl<'a> Run<'a> {
             return Ok(self.outcome);
         };
         for ((source, note), count) in std::mem::take(&mut self.notes) {
-            let note = if count == 1 { note } else { format!("{note} ({count} entries)") };
+            let note = if count == 1 { note } else { format!("{note} ({count} times)") };
             self.manifest.notes.push(NoteRow { source, note, output: None });
         }
         let listed: Vec<Listed> = self
