@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use glam::{DMat4, Vec3};
+use glam::{DMat4, DVec3, Vec3};
 
 use super::Options;
 use super::binary::{CREATION_TIME, FILE_ID, VERSION, Writer};
@@ -34,6 +34,8 @@ const FIRST_ID: i64 = 1_000_000;
 const LINEAR: i32 = 24836;
 /// Slopes and weights of a linear key: none, and the two default weights of a third (u16 / 10000).
 const LINEAR_DATA: [f32; 4] = [0.0, 0.0, f32::from_bits(0x0D05_0D05), 0.0];
+/// How far (metres) from a joint the tolerance is meant: 0.05 degrees are 0.09 mm there.
+const SHELL_M: f64 = 0.1;
 /// Rates (Hz) that have a `TimeMode` of their own.
 const TIME_MODES: [(f64, i32); 8] =
     [(30.0, 6), (60.0, 3), (24.0, 11), (25.0, 10), (50.0, 4), (48.0, 5), (120.0, 1), (100.0, 2)];
@@ -53,6 +55,34 @@ fn expected_size(scene: &Scene<'_>) -> usize {
     animations.map(|a| a.channels.len() * CHANNEL + keys(a) * KEY).sum::<usize>() + 64 * 1024
 }
 
+/// How far (radians) each joint may turn off the source's way: `most`, and less where it carries others.
+///
+/// A chain adds up what its joints are off. So each of the `n` joints of the longest chain through a joint gets
+/// its part of what `most` is worth at [`SHELL_M`], measured at the joint furthest from it that it carries: then
+/// the end of no chain is further off than a point at that distance from a single joint (at the rest pose's
+/// lengths). Angles between dense keys are far within that; the keys that it adds are few.
+fn tolerances(rig: &Skeleton, most: f64) -> Vec<f64> {
+    let joints = rig.joints();
+    let places: Vec<DVec3> = rig.rest_model().into_iter().map(|(_, t)| t).collect();
+    let mut reach = vec![0.0f64; joints.len()];
+    let mut above = vec![0usize; joints.len()];
+    let mut below = vec![0usize; joints.len()];
+    for (i, joint) in joints.iter().enumerate() {
+        above[i] = joint.parent.map_or(1, |p| above[p] + 1);
+        let mut ancestor = joint.parent;
+        while let Some(a) = ancestor {
+            reach[a] = reach[a].max(places[i].distance(places[a]));
+            below[a] = below[a].max(above[i] - above[a]);
+            ancestor = joints[a].parent;
+        }
+    }
+    let part = |i: usize| SHELL_M / (reach[i] * ((above[i] + below[i]) as f64).sqrt());
+    (0..joints.len())
+        // At least a hundredth: what rests far away (a prop, a camera) asks for no more than a body does.
+        .map(|i| if reach[i] > 0.0 { most * part(i).clamp(0.01, 1.0) } else { most })
+        .collect()
+}
+
 /// What a curve node calls its three numbers.
 const AXES: [&str; 3] = ["d|X", "d|Y", "d|Z"];
 
@@ -66,7 +96,7 @@ pub fn write(scene: &Scene<'_>, options: &Options, out: &mut Vec<u8>) -> Result<
     let mut document = Document {
         w: Writer::new(out, options.compress),
         scene,
-        tolerance: options.tolerance_deg.max(0.001).to_radians(),
+        tolerances: tolerances(scene.rig, options.tolerance_deg.max(0.001).to_radians()),
         next_id: FIRST_ID,
         connections: Vec::new(),
         custom: &custom,
@@ -95,7 +125,8 @@ pub fn write(scene: &Scene<'_>, options: &Options, out: &mut Vec<u8>) -> Result<
 struct Document<'a, 'o> {
     w: Writer<'o>,
     scene: &'a Scene<'a>,
-    tolerance: f64,
+    /// Of each joint, radians.
+    tolerances: Vec<f64>,
     next_id: i64,
     connections: Connections<'a>,
     custom: &'a BTreeMap<String, Custom>,
@@ -613,7 +644,8 @@ impl<'a> Document<'a, '_> {
                     Some(_) => return Err(no_vectors()),
                 };
                 let start = rest_angles(rest);
-                keys.rotations(known.0, known.1, values, interpolation, start, self.tolerance);
+                let tolerance = self.tolerances[channel.joint];
+                keys.rotations(known.0, known.1, values, interpolation, start, tolerance);
             }
             (path, values) => {
                 let rest = if path == Path::Scale { &rest.scale } else { &rest.translation };
