@@ -18,7 +18,7 @@ use std::ops::Range;
 use glam::{DMat4, DVec3, Vec3};
 
 use super::Options;
-use super::binary::{CREATION_TIME, FILE_ID, VERSION, Writer};
+use super::binary::{CREATION_TIME, FILE_ID, Template, VERSION, Writer};
 use super::curves::{self, Angles, Keys, key_ticks, nearest_angles, ticks};
 use crate::error::{Error, Result};
 use crate::model::{Clip, Interpolation, OtherTrack, Property, Skeleton, Trs, Values};
@@ -102,6 +102,7 @@ pub fn write(scene: &Scene<'_>, options: &Options, out: &mut Vec<u8>) -> Result<
         custom: &custom,
         rate_hz: rate_hz(scene),
         scratch: Scratch::default(),
+        templates: Templates::new(),
     };
     document.w.reserve(expected_size(scene));
     document.header();
@@ -132,6 +133,7 @@ struct Document<'a, 'o> {
     custom: &'a BTreeMap<String, Custom>,
     rate_hz: f64,
     scratch: Scratch,
+    templates: Templates,
 }
 
 /// Buffers that every channel uses again.
@@ -269,6 +271,57 @@ fn no_vectors() -> Error {
 enum Ticks<'a> {
     Plain(&'a [i64]),
     Encoded(&'a [u8]),
+}
+
+/// Records of an animation that differ in few bytes.
+struct Templates {
+    /// A curve of one key.
+    one_key: Template,
+    /// The curve nodes of translation, rotation and scale.
+    nodes: [Template; 3],
+}
+
+impl Templates {
+    fn new() -> Self {
+        let node = |label| Template::new(|w| write_node(w, 0, label, [0.0; 3]));
+        Templates {
+            one_key: Template::new(|w| write_curve(w, 0, Ticks::Plain(&[0]), &[0.0])),
+            nodes: ["T", "R", "S"].map(node),
+        }
+    }
+
+    /// What [`write_curve`] writes for a single key.
+    fn one_key(&self, w: &mut Writer<'_>, id: i64, tick: i64, value: f32) {
+        // Records: 0 the curve, 1 Default, 2 KeyVer, 3 KeyTime, 4 KeyValueFloat.
+        let t = &self.one_key;
+        let at = w.stamp(t);
+        w.put(at + t.value(0), id.to_le_bytes());
+        w.put(at + t.value(1), f64::from(value).to_le_bytes());
+        w.put(at + t.first_number(3), tick.to_le_bytes());
+        w.put(at + t.first_number(4), value.to_le_bytes());
+    }
+
+    /// What [`write_node`] writes.
+    fn node(&self, w: &mut Writer<'_>, id: i64, path: Path, first: [f32; 3]) {
+        let t = &self.nodes[path as usize];
+        let at = w.stamp(t);
+        w.put(at + t.value(0), id.to_le_bytes());
+        // Records: 0 the node, 1 Properties70, 2 to 4 its numbers.
+        for (i, value) in first.into_iter().enumerate() {
+            w.put(at + t.last_value(2 + i, 8), f64::from(value).to_le_bytes());
+        }
+    }
+}
+
+/// A curve node of three numbers.
+fn write_node(w: &mut Writer<'_>, id: i64, label: &str, first: [f32; 3]) {
+    w.begin("AnimationCurveNode").i64(id).object_name(label, "AnimCurveNode").string("");
+    w.begin("Properties70");
+    for (name, value) in AXES.into_iter().zip(first) {
+        w.p_number(name, "A", f64::from(value));
+    }
+    w.end();
+    w.end();
 }
 
 /// A curve with linear keys. `values` is not empty.
@@ -578,21 +631,14 @@ impl<'a> Document<'a, '_> {
         self.scratch.blobs.clear();
         for channel in &animation.channels {
             let blob = self.sample(clip, channel)?;
-            let (label, property) = match channel.path {
-                Path::Translation => ("T", "Lcl Translation"),
-                Path::Rotation => ("R", "Lcl Rotation"),
-                Path::Scale => ("S", "Lcl Scaling"),
+            let property = match channel.path {
+                Path::Translation => "Lcl Translation",
+                Path::Rotation => "Lcl Rotation",
+                Path::Scale => "Lcl Scaling",
             };
             let node = self.id();
             let first = self.scratch.keys.values.each_ref().map(|v| v.first().copied().unwrap_or(0.0));
-            let w = &mut self.w;
-            w.begin("AnimationCurveNode").i64(node).object_name(label, "AnimCurveNode").string("");
-            w.begin("Properties70");
-            for (name, value) in AXES.into_iter().zip(first) {
-                w.p_number(name, "A", f64::from(value));
-            }
-            w.end();
-            w.end();
+            self.templates.node(&mut self.w, node, channel.path, first);
             self.connect(node, layer);
             self.connections.push((node, models + channel.joint as i64, property));
             for (axis, name) in AXES.into_iter().enumerate() {
@@ -600,8 +646,8 @@ impl<'a> Document<'a, '_> {
                 let keys = &self.scratch.keys;
                 // The key that holds the clip's end is wanted for where it stands.
                 if keys.is_constant(axis) && !channel.hold_to_end {
-                    let (ticks, values) = (&keys.ticks[..1], &keys.values[axis][..1]);
-                    write_curve(&mut self.w, curve, Ticks::Plain(ticks), values);
+                    let tick = keys.ticks.first().copied().unwrap_or(0);
+                    self.templates.one_key(&mut self.w, curve, tick, first[axis]);
                 } else {
                     let ticks = Ticks::Encoded(&self.scratch.blobs[blob.clone()]);
                     write_curve(&mut self.w, curve, ticks, &keys.values[axis]);
