@@ -96,6 +96,7 @@ pub fn write(scene: &Scene<'_>, options: &Options, out: &mut Vec<u8>) -> Result<
     let mut document = Document {
         w: Writer::new(out, options.compress),
         scene,
+        rest_angles: scene.rig.joints().iter().map(|j| rest_angles(&j.rest)).collect(),
         tolerances: tolerances(scene.rig, options.tolerance_deg.max(0.001).to_radians()),
         next_id: FIRST_ID,
         connections: Vec::new(),
@@ -128,6 +129,8 @@ struct Document<'a, 'o> {
     scene: &'a Scene<'a>,
     /// Of each joint, radians.
     tolerances: Vec<f64>,
+    /// Of each joint, radians.
+    rest_angles: Vec<Angles>,
     next_id: i64,
     connections: Connections<'a>,
     custom: &'a BTreeMap<String, Custom>,
@@ -311,6 +314,20 @@ impl Templates {
             w.put(at + t.last_value(2 + i, 8), f64::from(value).to_le_bytes());
         }
     }
+}
+
+/// From the value of a connection's first property to that of its second: length and two letters of the
+/// first, type letter of the second.
+const CONNECTION_CHILD: usize = 4 + 2 + 1;
+
+/// A connection between two objects that are still to be put in; through `property` unless that is empty.
+fn write_connection(w: &mut Writer<'_>, property: &str) {
+    let kind = if property.is_empty() { "OO" } else { "OP" };
+    w.begin("C").string(kind).i64(0).i64(0);
+    if !property.is_empty() {
+        w.string(property);
+    }
+    w.end();
 }
 
 /// A curve node of three numbers.
@@ -689,7 +706,7 @@ impl<'a> Document<'a, '_> {
                     None => std::slice::from_ref(&rest.rotation),
                     Some(_) => return Err(no_vectors()),
                 };
-                let start = rest_angles(rest);
+                let start = self.rest_angles[channel.joint];
                 let tolerance = self.tolerances[channel.joint];
                 keys.rotations(known.0, known.1, values, interpolation, start, tolerance);
             }
@@ -756,14 +773,20 @@ impl<'a> Document<'a, '_> {
     fn connections(&mut self) {
         let w = &mut self.w;
         w.begin("Connections");
-        for (child, parent, property) in &self.connections {
-            w.begin("C");
-            if property.is_empty() {
-                w.string("OO").i64(*child).i64(*parent);
-            } else {
-                w.string("OP").i64(*child).i64(*parent).string(property);
-            }
-            w.end();
+        // A handful of kinds: each is written once and then stamped.
+        let mut kinds: Vec<(&str, Template)> = Vec::new();
+        for &(child, parent, property) in &self.connections {
+            let kind = match kinds.iter().position(|(name, _)| *name == property) {
+                Some(kind) => kind,
+                None => {
+                    kinds.push((property, Template::new(|w| write_connection(w, property))));
+                    kinds.len() - 1
+                }
+            };
+            let template = &kinds[kind].1;
+            let at = w.stamp(template) + template.value(0) + CONNECTION_CHILD;
+            w.put(at, child.to_le_bytes());
+            w.put(at + 8 + 1, parent.to_le_bytes());
         }
         w.end();
     }
