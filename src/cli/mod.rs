@@ -2,7 +2,9 @@
 
 pub mod args;
 mod check;
+pub mod diff;
 mod progress;
+pub mod verify;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -37,6 +39,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let result = match args.command {
         None => convert(args.convert),
         Some(args::Command::Check(args)) => check::run(&args),
+        Some(args::Command::Diff(args)) => diff::run(&args),
+        Some(args::Command::Verify(args)) => verify::run(&args),
         Some(args::Command::Merge(args)) => merge(&args),
     };
     result.unwrap_or_else(|e| {
