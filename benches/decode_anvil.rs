@@ -68,7 +68,12 @@ fn sws_clip(r: &mut Lcg) -> Vec<u8> {
     writer::sws_body(&ClipSpec { id: 1, length_s: 6.0, tracks, ..ClipSpec::default() })
 }
 
+/// Prints the speed over `bodies`; with an argument, only where `what` contains it.
 fn measure(what: &str, generation: Generation, bodies: &[Vec<u8>]) {
+    let wanted = |argument: String| argument.starts_with("--") || what.contains(&argument);
+    if !std::env::args().skip(1).all(wanted) {
+        return;
+    }
     let pass = || {
         let mut total = ClipCensus::default();
         for body in bodies {

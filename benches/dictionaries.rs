@@ -13,7 +13,8 @@ struct Silent;
 
 impl batch::Progress for Silent {
     fn begin(&mut self, _: usize) {}
-    fn next(&mut self, _: &str) {}
+    fn advance(&mut self, _: usize, _: &str, _: &batch::Outcome) {}
+    fn clip(&mut self, _: &anim2gltf::write::manifest::ClipRow, _: bool) {}
     fn failed(&mut self, error: &anim2gltf::Error) {
         eprintln!("error: {error}");
     }
@@ -54,7 +55,9 @@ fn main() {
     println!("{} dictionaries of {}", inputs.len(), corpus.display());
 
     let (a, b) = (folder(), folder());
-    let settings = Settings::new(vec![corpus.clone()], a.path().to_owned(), Options::default());
+    let mut settings = Settings::new(vec![corpus.clone()], a.path().to_owned(), Options::default());
+    settings.threads = 1;
+    settings.force = true;
     let convert = median(|| {
         let start = Instant::now();
         batch::run(&settings, &mut Silent).expect("converts");

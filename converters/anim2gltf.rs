@@ -1,5 +1,7 @@
 //! `anim2gltf`: game animation to glTF, and the tools beside it.
 
+use anim2gltf::cli;
+
 fn main() -> std::process::ExitCode {
-    anim2gltf::cli::main()
+    cli::main(cli::args::To::Glb)
 }

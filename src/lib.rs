@@ -10,6 +10,9 @@
 //! It flows one way: nothing in [`container`] or [`read`] knows of glTF, nothing in [`write`] of a game,
 //! and [`model`] knows nobody.
 
+// A reader of hostile input does not take chances; tests may.
+#![cfg_attr(not(test), deny(clippy::unwrap_used))]
+
 pub mod batch;
 pub mod bytes;
 pub mod cli;

@@ -1,13 +1,17 @@
 //! The readers of Anvil's Animations, Skeletons and AnimSets, against right values of an independent writer and
 //! against bodies that the project writes itself.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 #[path = "support/anvil_clip.rs"]
 mod writer;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use anim2gltf::container::object::{Generation, Object};
+use anim2gltf::container::anvil;
+use anim2gltf::container::object::{Generation, Object, class};
 use anim2gltf::model::{Clip, Interpolation, JointId, Property, Skeleton, Track, Values};
 use anim2gltf::read::anvil_tracks::ClipCensus;
 use anim2gltf::read::{anvil_sets, anvil_skeleton, rr, sws};
@@ -220,6 +224,51 @@ fn loose_fixtures_have_the_expected_values() {
     assert_eq!(read_files, 5);
 }
 
+/// All the fixtures through the containers: archives of both games, a `.data` and loose files.
+#[test]
+fn every_fixture_has_the_expected_values() {
+    let Some((folder, expected)) = expected() else { return };
+    let files = expected["files"].as_object().unwrap();
+    assert_eq!(files.len(), 14);
+    for (file, e) in files {
+        let source = anvil::open(&folder.join(file), &anvil::Options::default()).unwrap();
+        let mut scratch = anvil::Scratch::new();
+        let mut clips = BTreeMap::new();
+        let (mut skeletons, mut sets) = (Vec::new(), Vec::new());
+        for index in 0..source.entries().len() {
+            source
+                .for_each_object(index, &mut scratch, &mut |object| {
+                    let object = object.unwrap();
+                    match object.class {
+                        class::ANIMATION => {
+                            let (clip, census) =
+                                read_counted(&object).unwrap_or_else(|e| panic!("{file}: {e}"));
+                            assert_eq!(census.departures.keys_past_length, 0, "{file}: {}", clip.name);
+                            clips.insert(clip.id.to_string(), clip);
+                        }
+                        class::SKELETON => skeletons.push(anvil_skeleton::read(&object).unwrap()),
+                        class::ANIM_SET => sets.push(anvil_sets::read_anim_set(&object).unwrap()),
+                        _ => {}
+                    }
+                })
+                .unwrap_or_else(|e| panic!("{file}: {e}"));
+        }
+        let wanted = e["clips"].as_array().unwrap();
+        assert_eq!(clips.len(), wanted.len(), "{file}: {:?}", clips.keys());
+        for e in wanted {
+            assert_clip(&clips[e["id"].as_str().unwrap()], e);
+        }
+        assert_eq!(skeletons.is_empty(), e["skeleton"].is_null(), "{file}");
+        skeletons.iter().for_each(|s| assert_skeleton(s, &expected["skeleton"]));
+        assert_eq!(sets.is_empty(), e["animset"].is_null(), "{file}");
+        for set in sets {
+            assert_eq!(set.name, expected["animset"]["name"]);
+            let pairs: Vec<_> = set.pairs.iter().map(|pair| pair.map(|id| format!("{id:X}"))).collect();
+            assert_eq!(serde_json::json!(pairs), expected["animset"]["pairs"]);
+        }
+    }
+}
+
 #[test]
 fn skeleton_fixtures_have_the_expected_bones() {
     let Some((folder, expected)) = expected() else { return };
@@ -255,6 +304,7 @@ fn damaged_fixtures_say_where_and_what() {
         assert_eq!(error.kind(), kind, "{file}: {error}");
         assert!(error.offset().is_some(), "{file}: {error}");
         let text = error.to_string();
+        assert!(text.starts_with("Animation \""), "{text}");
         for part in parts {
             assert!(text.contains(part), "{file}: {text}");
         }
@@ -723,7 +773,7 @@ fn skeletons_that_are_not_proven_are_refused_with_the_reason() {
     assert!(text.contains("12 proven bones") && text.contains("the 13"), "{text}");
     // One transform that does not agree: the bone and its children are not proven.
     let mut bytes = writer::skeleton64(&rig(), 12, 0);
-    let local = (0..bytes.len() - 4).filter(|i| bytes[*i..*i + 4] == 0.3f32.to_le_bytes()).last().unwrap();
+    let local = (0..bytes.len() - 4).rfind(|i| bytes[*i..*i + 4] == 0.3f32.to_le_bytes()).unwrap();
     bytes[local..local + 4].copy_from_slice(&0.31f32.to_le_bytes());
     let text = refused(&bytes);
     assert!(text.contains("not proven") && text.contains("parent.global"), "{text}");

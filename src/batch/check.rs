@@ -11,7 +11,6 @@ use super::find::{self, Input};
 use super::work::{self, Source};
 use crate::container::anvil;
 use crate::container::object::{Generation, class};
-use crate::container::rsc7;
 use crate::error::{Error, Result};
 use crate::read::anvil_tracks::ClipCensus;
 use crate::read::{anvil_sets, anvil_skeleton, rr, sws, ycd};
@@ -112,6 +111,11 @@ fn take(given: &[PathBuf], options: &anvil::Options) -> Result<Census> {
                         census.dictionaries += 1;
                         units.push((i, 0));
                     }
+                    Source::Rpf { entries, problems, .. } => {
+                        census.refused.extend(problems.iter().map(|e| row(input, e)));
+                        census.dictionaries += entries.len() as u64;
+                        units.extend((0..entries.len()).map(|e| (i, e)));
+                    }
                     Source::Anvil(source) => {
                         census.anvil_files += 1;
                         census.entries += source.entries().len() as u64;
@@ -136,7 +140,22 @@ fn take(given: &[PathBuf], options: &anvil::Options) -> Result<Census> {
             .par_iter()
             .map_init(anvil::Scratch::new, |scratch, &(i, entry)| {
                 let part = match &sources[i] {
-                    Some(Source::Dictionary) => dictionary(&inputs[i]),
+                    Some(Source::Dictionary) => {
+                        let bytes =
+                            std::fs::read(&inputs[i].path).map_err(|e| Error::io("cannot be read", e));
+                        dictionary(bytes, &inputs[i].relative)
+                    }
+                    Some(Source::Rpf { file, entries, .. }) => {
+                        let mut bytes = Vec::new();
+                        let read = entries[entry].read(file, &mut bytes).map(|()| bytes);
+                        let mut part = dictionary(read, &inputs[i].relative);
+                        part.errors = part
+                            .errors
+                            .into_iter()
+                            .map(|e| e.in_entry(entries[entry].path.clone()))
+                            .collect();
+                        part
+                    }
                     Some(Source::Anvil(source)) => archive(source, entry, scratch, &known),
                     None => Part::default(),
                 };
@@ -177,7 +196,8 @@ fn take(given: &[PathBuf], options: &anvil::Options) -> Result<Census> {
             match part.rage {
                 Some(rage) => census.rage.add(&rage),
                 None => {
-                    census.dictionaries_refused += u64::from(matches!(sources[i], Some(Source::Dictionary)));
+                    census.dictionaries_refused +=
+                        u64::from(matches!(sources[i], Some(Source::Dictionary | Source::Rpf { .. })));
                 }
             }
             census.refused.extend(part.errors.iter().map(|e| row(&inputs[i], e)));
@@ -195,15 +215,14 @@ fn row(input: &Input, error: &Error) -> ErrorRow {
     row
 }
 
-fn dictionary(input: &Input) -> Part {
+fn dictionary(bytes: Result<Vec<u8>>, source: &str) -> Part {
     let mut part = Part::default();
     let result = (|| {
-        let bytes = std::fs::read(&input.path).map_err(|e| Error::io("cannot be read", e))?;
+        let bytes = bytes?;
         let mut scratch = Vec::new();
-        let resource = rsc7::open(&bytes, &mut scratch)?;
-        let dictionary = ycd::dictionary::read(&resource)?;
+        let dictionary = work::dictionary(&bytes, &mut scratch)?;
         let census = ycd::Census::of(&dictionary);
-        let read = ycd::clips::assemble(dictionary, &input.relative)?;
+        let read = ycd::clips::assemble(dictionary, source)?;
         part.errors = read.errors;
         Ok(census)
     })();
@@ -238,7 +257,7 @@ fn archive(
                     } {
                         Ok((_, census)) => Some(census),
                         Err(e) => {
-                            part.errors.push(place(e));
+                            part.errors.push(e);
                             None
                         }
                     },

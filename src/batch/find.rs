@@ -6,14 +6,17 @@ use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
 
-use crate::container::{anvil, rsc7};
+use crate::container::{anvil, rpf7, rsc7};
 use crate::error::{Error, Result};
+use crate::read::ycd_xml;
 
 /// What kind of input a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A RAGE clip dictionary.
+    /// A RAGE clip dictionary, or its XML form.
     Ycd,
+    /// A RAGE archive.
+    Rpf,
     /// Something of Anvil's: a .forge, a .data, or a loose resource.
     Anvil(anvil::Kind),
     /// Something else: converted only to an error that says what it is.
@@ -35,16 +38,26 @@ pub struct Input {
 impl Input {
     /// Name without its last extension.
     pub fn stem(&self) -> &str {
-        let name = self.relative.rsplit('/').next().unwrap_or(&self.relative);
-        match name.rsplit_once('.') {
-            Some((stem, _)) if !stem.is_empty() => stem,
-            _ => name,
-        }
+        stem(self.relative.rsplit('/').next().unwrap_or(&self.relative))
     }
 
     /// The folder part of [`Input::relative`], empty or ending in `/`.
     pub fn folder(&self) -> &str {
         self.relative.rfind('/').map_or("", |i| &self.relative[..=i])
+    }
+}
+
+/// A file's name without its extension: `x` of `x.ycd`, and of `x.ycd.xml`.
+pub fn stem(name: &str) -> &str {
+    const XML: &str = ".ycd.xml";
+    if let Some(at) = name.len().checked_sub(XML.len()).filter(|at| *at > 0)
+        && name.get(at..).is_some_and(|end| end.eq_ignore_ascii_case(XML))
+    {
+        return &name[..at];
+    }
+    match name.rsplit_once('.') {
+        Some((stem, _)) if !stem.is_empty() => stem,
+        _ => name,
     }
 }
 
@@ -105,6 +118,8 @@ fn kind_by_extension(path: &Path) -> Option<Kind> {
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
     match extension.as_str() {
         "ycd" => Some(Kind::Ycd),
+        "xml" if path.file_name()?.to_str()?.to_ascii_lowercase().ends_with(".ycd.xml") => Some(Kind::Ycd),
+        "rpf" => Some(Kind::Rpf),
         "forge" => Some(Kind::Anvil(anvil::Kind::Forge)),
         "data" => Some(Kind::Anvil(anvil::Kind::Data)),
         "animation" | "skeleton" | "animset" => Some(Kind::Anvil(anvil::Kind::Loose)),
@@ -125,8 +140,11 @@ fn kind(path: &Path) -> Result<Kind> {
         }
     }
     let start = &start[..filled];
-    if rsc7::probe(start, length) {
+    if rsc7::probe(start, length) || ycd_xml::probe(start) {
         return Ok(Kind::Ycd);
+    }
+    if start.starts_with(&rpf7::MAGIC) {
+        return Ok(Kind::Rpf);
     }
     let extension = path.extension().unwrap_or_default().to_string_lossy();
     if let Some(kind) = anvil::probe(start, &extension) {

@@ -29,11 +29,12 @@ use crate::container::anvil;
 use crate::container::object::class;
 use crate::error::{Error, Result};
 use crate::model::{Clip, Skeleton};
-use crate::resample::{self};
+use crate::resample::{self, AdditiveBase, Bake, RootMotion};
 use crate::rig::{self, JointNames};
-use crate::write::format::{self, Files};
+use crate::write::format::{self, Files, Format};
 use crate::write::manifest::{ClipRow, ErrorRow, FileRow, Manifest, NoteRow, UseRow};
 use crate::write::scene::Scene;
+use crate::write::ycd_xml;
 
 /// Stored bytes that a round takes, and units that it takes at most.
 const ROUND_BYTES: u64 = 4 << 20;
@@ -79,11 +80,40 @@ pub struct Settings {
 pub struct Passes {
     /// Largest angle, degrees, between a written rotation and the source's between keys.
     pub tolerance_deg: f64,
+    /// A key on every frame.
+    pub bake: Option<Bake>,
+    /// Few keys, within this many millimetres.
+    pub reduce_mm: Option<f64>,
+    /// Rotations will be written in 16 bits: a reduction counts with that.
+    pub quantize: bool,
+    /// Where root motion goes.
+    pub root_motion: RootMotion,
+    /// What additive clips stand on.
+    pub additive: Additive,
+}
+
+/// What happens to additive clips.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Additive {
+    /// Their deltas are written, marked.
+    #[default]
+    Deltas,
+    /// They are composed on the rest pose.
+    Rest,
+    /// They are composed on the clip of this name or id.
+    Clip(String),
 }
 
 impl Default for Passes {
     fn default() -> Self {
-        Passes { tolerance_deg: 0.05 }
+        Passes {
+            tolerance_deg: 0.05,
+            bake: None,
+            reduce_mm: None,
+            quantize: false,
+            root_motion: RootMotion::Keep,
+            additive: Additive::Deltas,
+        }
     }
 }
 
@@ -211,6 +241,8 @@ struct Run<'a> {
     options: String,
     /// Fingerprint of all skeletons of the run.
     fingerprint: u32,
+    /// The clip that additive ones are composed on, where one is named and found.
+    base: Option<Clip>,
     /// First place of an Animation: id -> (content hash, row where it stands or would).
     seen: FxHashMap<(u64, u128), String>,
     ids: FxHashSet<u64>,
@@ -281,6 +313,7 @@ impl<'a> Run<'a> {
             skeletons,
             options,
             fingerprint: 0,
+            base: None,
             seen: FxHashMap::default(),
             ids: FxHashSet::default(),
             again: FxHashMap::default(),
@@ -318,6 +351,12 @@ impl<'a> Run<'a> {
             .collect();
         let units = self.plan(&inputs, &sources);
         self.fingerprint = self.skeletons.fingerprint();
+        if let Additive::Clip(name) = &self.settings.passes.additive {
+            self.base = self.find_base(&inputs, &sources, &units, name);
+            if self.base.is_none() {
+                return Err(Error::usage(format!("found no clip \"{name}\" to compose additive clips on")));
+            }
+        }
         self.progress.begin(units.len());
         let mut rest = &units[..];
         while !rest.is_empty() {
@@ -350,6 +389,34 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Looks for the clip called `name` in all units.
+    fn find_base(
+        &self,
+        inputs: &[Input],
+        sources: &[Option<Source>],
+        units: &[Unit],
+        name: &str,
+    ) -> Option<Clip> {
+        units
+            .par_iter()
+            .map_init(anvil::Scratch::new, |scratch, unit| {
+                let (items, _) = work::items(inputs, sources, *unit, scratch);
+                let wanted = |item: &&Item| {
+                    matches!(item.content, work::Content::Dictionary(_))
+                        || item.name == name
+                        || format!("{:X}", item.id).eq_ignore_ascii_case(name)
+                };
+                items
+                    .iter()
+                    .filter(wanted)
+                    .filter_map(|item| work::read(item, "").ok())
+                    .flat_map(|read| read.clips)
+                    .find(|clip| is_called(clip, name))
+            })
+            .find_first(Option::is_some)
+            .flatten()
+    }
+
     /// Lists the units that may hold clips; finds skeletons and the objects that name clips on the way.
     fn plan(&mut self, inputs: &[Input], sources: &[Option<Source>]) -> Vec<Unit> {
         let archives: Vec<(usize, &anvil::AnvilSource)> = sources
@@ -380,6 +447,15 @@ impl<'a> Run<'a> {
                 Some(Source::Dictionary) => {
                     let size = fs::metadata(&inputs[i].path).map_or(0, |m| m.len());
                     units.push(Unit { input: i, entry: 0, size });
+                }
+                Some(Source::Rpf { entries, problems, .. }) => {
+                    for problem in problems {
+                        self.fail(problem);
+                    }
+                    if entries.is_empty() && problems.is_empty() {
+                        self.note(&inputs[i].relative, "an archive without clip dictionaries".to_owned());
+                    }
+                    units.extend((0..entries.len()).map(|entry| Unit { input: i, entry, size: 64 << 10 }));
                 }
                 Some(Source::Anvil(source)) => {
                     for note in source.notes() {
@@ -572,6 +648,9 @@ impl<'a> Run<'a> {
         {
             return Ok(Made::Finished(done));
         }
+        if settings.write.format == Format::YcdXml {
+            return self.make_xml(job, output, key);
+        }
         let read = work::read(&job.item, &job.source)?;
         let (errors, mut notes) = (read.errors, read.notes);
         let before = read.clips.len();
@@ -598,6 +677,25 @@ impl<'a> Run<'a> {
         })
     }
 
+    /// A dictionary as CodeWalker's XML: records, not clips, go from one form to the other.
+    fn make_xml(&self, job: &Job, output: String, key: String) -> Result<Made> {
+        let work::Content::Dictionary(bytes) = &job.item.content else {
+            return Err(Error::unsupported("only clip dictionaries have the form .ycd.xml"));
+        };
+        let mut scratch = Vec::new();
+        let mut dictionary = work::dictionary(bytes, &mut scratch)?;
+        let errors: Vec<Error> = std::mem::take(&mut dictionary.errors).into_iter().map(|(_, e)| e).collect();
+        let (text, notes) = ycd_xml::write(&dictionary)?;
+        let clips = crate::read::ycd::clips::assemble(dictionary, &job.source)?.clips;
+        let rig = Skeleton::new("none", Vec::new())?;
+        let rows = clips.iter().map(|c| ClipRow::new(c, &output, &c.short_name, &[], &rig)).collect();
+        let files = vec![("ycd.xml", text.into_bytes())];
+        let bytes = write_files(&self.settings.out, &job.stem, &files, &self.settings.tag())?;
+        let done =
+            Done { output, key, bytes, clips: rows, errors: errors.iter().map(ErrorRow::from).collect() };
+        Ok(Made::Written { done, notes, errors, left_out: 0 })
+    }
+
     fn pack(
         &self,
         clips: &mut [Clip],
@@ -606,10 +704,16 @@ impl<'a> Run<'a> {
         output: &str,
         _notes: &mut Vec<String>,
     ) -> Result<(Files, Vec<ClipRow>)> {
-        let rig = prepare(clips, skeleton, &self.names, &self.settings.passes)?;
+        let own = match &self.settings.passes.additive {
+            Additive::Clip(name) => clips.iter().find(|c| is_called(c, name)).cloned(),
+            _ => None,
+        };
+        let base = own.as_ref().or(self.base.as_ref());
+        let rig = prepare(clips, skeleton, &self.names, &self.settings.passes, base)?;
+        let write = options_for(clips, &rig, self.settings);
         let scene = Scene::new(&rig, clips);
         let name = stem.rsplit('/').next().unwrap_or(stem);
-        let files = format::write(&scene, name, &self.settings.write)?;
+        let files = format::write(&scene, name, &write)?;
         let rows =
             scene.animations.iter().map(|a| ClipRow::new(a.clip, output, &a.name, &a.kept, &rig)).collect();
         Ok((files, rows))
@@ -812,6 +916,11 @@ impl<'a> Run<'a> {
     }
 }
 
+/// Whether `name` is one of the clip's names or its id.
+fn is_called(clip: &Clip, name: &str) -> bool {
+    clip.short_name == name || clip.name == name || clip.id.to_string().eq_ignore_ascii_case(name)
+}
+
 /// Whether clips on these two can share a file: every joint that both hold has the same parent and rest.
 fn joins(a: &Skeleton, b: &Skeleton) -> bool {
     let parent = |s: &Skeleton, i: usize| s.joints()[i].parent.map(|p| s.joints()[p].id);
@@ -820,23 +929,107 @@ fn joins(a: &Skeleton, b: &Skeleton) -> bool {
     })
 }
 
-/// The passes and the rig: clips as read to clips as written, and what they stand on.
+/// The passes and the rig: clips as read to clips as written, and what they stand on. `base` is the clip that
+/// additive ones are composed on, where one is named.
 ///
 /// # Errors
-/// See [`rig::build`].
+/// See [`rig::build`], [`resample::bake()`] and [`resample::reduce()`].
 pub fn prepare(
     clips: &mut [Clip],
     skeleton: &Skeleton,
     names: &dyn JointNames,
     passes: &Passes,
+    base: Option<&Clip>,
 ) -> Result<Skeleton> {
-    let rig = rig::build(skeleton, clips, names)?;
+    let quantize = passes.quantize;
+    let mut rig = rig::build(skeleton, clips, names)?;
     for clip in clips.iter_mut() {
         resample::align_signs(clip);
+        let additive_base = match (&passes.additive, base) {
+            (Additive::Rest, _) => Some(AdditiveBase::Rest),
+            (Additive::Clip(_), Some(base)) => Some(AdditiveBase::Clip(base)),
+            _ => None,
+        };
+        if let Some(additive_base) = additive_base {
+            resample::compose_additive(clip, &rig, additive_base);
+        }
+        resample::root_motion(clip, &rig, passes.root_motion);
+    }
+    if matches!(passes.root_motion, RootMotion::Bake | RootMotion::Drop) {
+        // Without movers no joint stands for them.
+        rig = rig::build(skeleton, clips, names)?;
+    }
+    for clip in clips.iter_mut() {
+        if let Some(bake) = passes.bake {
+            resample::bake(clip, bake)?;
+        }
+        if let Some(mm) = passes.reduce_mm {
+            reduce(clip, &rig, mm, quantize)?;
+            // What stands at rest in every clip of the file needs no key; what moves in another is keyed at rest.
+            resample::drop_at_rest(clip, &rig);
+        } else if passes.bake.is_none() {
+            resample::add_inbetweens(clip, passes.tolerance_deg);
+        }
+        resample::align_signs(clip);
         resample::collapse_constant(clip);
-        resample::add_inbetweens(clip, passes.tolerance_deg);
+        resample::hold_from_start(clip);
     }
     Ok(rig)
+}
+
+/// Few keys; with `quantize` the rounding to 16 bits is inside the bound, or the clip says why it cannot be.
+fn reduce(clip: &mut Clip, rig: &Skeleton, max_mm: f64, quantize: bool) -> Result<()> {
+    let reduction = if quantize {
+        match resample::reduce_quantized(clip, rig, max_mm) {
+            Ok(reduction) => reduction,
+            Err(e) => {
+                clip.warnings.push(format!("{NOT_QUANTISED}: {}", e.message()));
+                resample::reduce(clip, rig, max_mm)?
+            }
+        }
+    } else {
+        resample::reduce(clip, rig, max_mm)?
+    };
+    if reduction.bound_mm > max_mm {
+        clip.warnings.push(format!(
+            "the bound of {max_mm} mm is below what 32-bit numbers hold here: {:.6} mm",
+            reduction.bound_mm
+        ));
+    }
+    Ok(())
+}
+
+/// How a clip's warning begins that speaks against 16-bit rotations.
+const NOT_QUANTISED: &str = "rotations are not quantised";
+
+/// Whether rotations can be quantised within the bound; if not, each clip that speaks against it says so.
+fn may_quantize(clips: &mut [Clip], rig: &Skeleton, passes: &Passes) -> bool {
+    if passes.reduce_mm.is_some() {
+        // The reduction has proven it, or said why not.
+        return !clips.iter().any(|c| c.warnings.iter().any(|w| w.starts_with(NOT_QUANTISED)));
+    }
+    let bound = resample::QUANTIZE_MM;
+    let mut may = true;
+    for clip in clips {
+        let cost = resample::quantize_cost(clip, rig);
+        if cost.max_mm > bound {
+            clip.warnings.push(format!(
+                "{NOT_QUANTISED}: at 10 cm from a joint they would be {:.3} mm off, more than {bound} mm",
+                cost.max_mm
+            ));
+            may = false;
+        }
+    }
+    may
+}
+
+/// The writer's options for these clips.
+fn options_for(clips: &mut [Clip], rig: &Skeleton, settings: &Settings) -> format::Options {
+    let mut write = settings.write.clone();
+    if write.gltf.quantize_rotations {
+        write.gltf.quantize_rotations = may_quantize(clips, rig, &settings.passes);
+    }
+    write
 }
 
 /// Clips as read to the files that hold them, in memory.
@@ -850,9 +1043,10 @@ pub fn pack(
     stem: &str,
     settings: &Settings,
 ) -> Result<(Files, Skeleton)> {
-    let rig = prepare(clips, skeleton, names, &settings.passes)?;
+    let rig = prepare(clips, skeleton, names, &settings.passes, None)?;
+    let write = options_for(clips, &rig, settings);
     let name = stem.rsplit('/').next().unwrap_or(stem);
-    let files = format::write(&Scene::new(&rig, clips), name, &settings.write)?;
+    let files = format::write(&Scene::new(&rig, clips), name, &write)?;
     Ok((files, rig))
 }
 

@@ -6,15 +6,16 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::find::{Input, Kind};
+use super::find::{self, Input, Kind};
 use crate::container::anvil::{self, AnvilSource};
 use crate::container::object::{Generation, Object, class};
-use crate::container::rsc7;
+use crate::container::read_at::FileAt;
+use crate::container::{rpf7, rsc7};
 use crate::error::{Error, Result};
 use crate::model::{Clip, JointId, Skeleton};
 use crate::names::anvil::NameTable;
 use crate::names::rage;
-use crate::read::{anvil_sets, anvil_skeleton, rr, sws, ycd};
+use crate::read::{anvil_sets, anvil_skeleton, rr, sws, ycd, ycd_xml};
 use crate::rig::JointNames;
 
 /// An input that is open.
@@ -24,6 +25,15 @@ pub enum Source {
     Dictionary,
     /// Read entry by entry.
     Anvil(Box<AnvilSource>),
+    /// The dictionaries of a RAGE archive, and what of it cannot be read.
+    Rpf {
+        /// The file.
+        file: FileAt,
+        /// Its dictionaries.
+        entries: Vec<rpf7::Entry>,
+        /// Encrypted or damaged parts.
+        problems: Vec<Error>,
+    },
 }
 
 /// A part of an input that is read at once: a dictionary, or an entry of an archive.
@@ -46,6 +56,8 @@ pub struct Item {
     pub entry: Option<String>,
     /// What it is called.
     pub name: String,
+    /// Its path in an archive that has folders.
+    pub inside: Option<String>,
     /// Its identity (Anvil).
     pub id: u64,
     /// Hash of its bytes.
@@ -108,8 +120,21 @@ pub fn open(input: &Input, options: &anvil::Options) -> Result<Source> {
     match input.kind {
         Kind::Ycd => Ok(Source::Dictionary),
         Kind::Anvil(_) => Ok(Source::Anvil(Box::new(anvil::open(&input.path, options)?))),
+        Kind::Rpf => {
+            let file = FileAt::open(&input.path).map_err(|e| e.in_file(&input.path))?;
+            let listing = rpf7::list(&file).map_err(|e| e.in_file(&input.path))?;
+            let is_dictionary = |path: &str| {
+                let path = path.to_ascii_lowercase();
+                path.ends_with(".ycd") || path.ends_with(".ycd.xml")
+            };
+            Ok(Source::Rpf {
+                file,
+                entries: listing.entries.into_iter().filter(|e| is_dictionary(&e.path)).collect(),
+                problems: listing.problems.into_iter().map(|e| e.in_file(&input.path)).collect(),
+            })
+        }
         Kind::Unknown => Err(Error::unsupported(
-            "found none of the known beginnings, expected a clip dictionary (.ycd), a .forge or .data archive, or a .Animation",
+            "found none of the known beginnings, expected a clip dictionary (.ycd, .ycd.xml), an archive (.forge, .data, .rpf) or a .Animation",
         )
         .at(0)
         .in_file(&input.path)),
@@ -166,12 +191,29 @@ pub fn items(
                 input: unit.input,
                 entry: None,
                 name: input.stem().to_owned(),
+                inside: None,
                 id: 0,
                 hash: xxh3_128(&bytes),
                 content: Content::Dictionary(bytes),
             }),
             Err(e) => errors.push(Error::io("cannot be read", e).in_file(&input.path)),
         },
+        Some(Source::Rpf { file, entries, .. }) => {
+            let entry = &entries[unit.entry];
+            let mut bytes = Vec::new();
+            match entry.read(file, &mut bytes) {
+                Ok(()) => items.push(Item {
+                    input: unit.input,
+                    entry: Some(entry.path.clone()),
+                    name: find::stem(entry.name()).to_owned(),
+                    inside: Some(entry.path.clone()),
+                    id: 0,
+                    hash: xxh3_128(&bytes),
+                    content: Content::Dictionary(bytes),
+                }),
+                Err(e) => errors.push(e.in_file(&input.path)),
+            }
+        }
         Some(Source::Anvil(source)) => {
             let mut failed = Vec::new();
             let result = source.for_each_object(unit.entry, scratch, &mut |object| match object {
@@ -192,6 +234,7 @@ fn item(input: usize, object: &Object<'_>) -> Item {
         input,
         entry: Some(label(object)),
         name: object.name.clone(),
+        inside: None,
         id: object.id,
         hash: xxh3_128(object.body),
         content: Content::Object {
@@ -211,10 +254,17 @@ pub fn read(item: &Item, source: &str) -> Result<Read> {
     match &item.content {
         Content::Dictionary(bytes) => {
             let mut scratch = Vec::new();
-            let resource = rsc7::open(bytes, &mut scratch)?;
-            let read = ycd::read(&resource, source)?;
+            let place = |e: Error| match &item.entry {
+                Some(entry) => e.in_entry(entry.clone()),
+                None => e,
+            };
+            let dictionary = dictionary(bytes, &mut scratch).map_err(place)?;
+            let mut read = ycd::clips::assemble(dictionary, source).map_err(place)?;
+            if item.entry.is_some() {
+                read.errors = read.errors.into_iter().map(place).collect();
+            }
             if read.clips.is_empty() && read.errors.is_empty() {
-                return Err(Error::unsupported("a dictionary without clips"));
+                return Err(place(Error::unsupported("a dictionary without clips")));
             }
             Ok(Read { clips: read.clips, errors: read.errors, notes: read.notes })
         }
@@ -232,13 +282,22 @@ pub fn read(item: &Item, source: &str) -> Result<Read> {
                 Generation::Ids64 => rr::read(&object, source),
                 Generation::Ids32 => sws::read(&object, source),
             };
-            let clip = clip.map_err(|e| match &item.entry {
-                Some(entry) => e.in_entry(entry.clone()),
-                None => e,
-            })?;
-            Ok(Read { clips: vec![clip], ..Read::default() })
+            // The readers name the Animation themselves.
+            Ok(Read { clips: vec![clip?], ..Read::default() })
         }
     }
+}
+
+/// The records of a dictionary, from its binary or its XML form.
+///
+/// # Errors
+/// See [`rsc7::open`], [`ycd::dictionary::read`], [`ycd_xml::read`].
+pub fn dictionary<'a>(bytes: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<ycd::Dictionary<'a>> {
+    if ycd_xml::probe(bytes) {
+        return ycd_xml::read(bytes);
+    }
+    let resource = rsc7::open(bytes, scratch)?;
+    ycd::dictionary::read(&resource)
 }
 
 /// What clips of `input` say of where they come from: its relative path, and the archive's entry behind it.
@@ -247,6 +306,7 @@ pub fn source_text(input: &Input, item: &Item) -> String {
         (Kind::Anvil(anvil::Kind::Forge | anvil::Kind::Data), Content::Object { .. }) => {
             format!("{}/{}", input.relative, item.name)
         }
+        (Kind::Rpf, _) => format!("{}/{}", input.relative, item.inside.as_deref().unwrap_or(&item.name)),
         _ => input.relative.clone(),
     }
 }
@@ -257,6 +317,11 @@ pub fn wanted_output(input: &Input, item: &Item) -> (String, String) {
         Kind::Anvil(anvil::Kind::Forge | anvil::Kind::Data) => {
             let name = if item.name.is_empty() { format!("{:X}", item.id) } else { item.name.clone() };
             (format!("{}{}", input.folder(), input.stem()), name)
+        }
+        Kind::Rpf => {
+            let inside = item.inside.as_deref().unwrap_or_default();
+            let folder = inside.rsplit_once('/').map_or("", |(folder, _)| folder);
+            (format!("{}{}/{folder}", input.folder(), input.stem()), item.name.clone())
         }
         _ => (input.folder().to_owned(), input.stem().to_owned()),
     }

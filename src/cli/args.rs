@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 
+use crate::batch::run::Additive;
+use crate::resample::Bake;
+
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum To {
@@ -11,6 +14,11 @@ pub enum To {
     Glb,
     /// glTF text with a .bin beside it
     Gltf,
+    /// Binary FBX 7.4, for Blender, Maya, Unity and Unreal
+    Fbx,
+    /// CodeWalker's XML, of clip dictionaries only, for Sollumz
+    #[value(name = "ycd.xml")]
+    YcdXml,
 }
 
 /// Converts game animation (GTA V, Riders Republic, Shaun White Skateboarding) to files that open in Blender.
@@ -87,7 +95,7 @@ pub struct Merge {
 /// Options of the conversion.
 #[derive(Debug, Group)]
 pub struct Convert {
-    /// .ycd, .forge, .data, .Animation, or folders that hold them
+    /// .ycd, .ycd.xml, .rpf, .forge, .data, .Animation, or folders that hold them
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<PathBuf>,
 
@@ -95,9 +103,13 @@ pub struct Convert {
     #[arg(short, long, value_name = "OUT", required_unless_present = "list")]
     pub out: Option<PathBuf>,
 
-    /// What to write
-    #[arg(long, value_enum, default_value_t = To::Glb, value_name = "FORMAT")]
-    pub to: To,
+    /// What to write [default: glb; of anim2fbx: fbx]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub to: Option<To>,
+
+    /// Add a stick mesh on the joints, for readers that refuse a file without a mesh
+    #[arg(long)]
+    pub preview_mesh: bool,
 
     /// Only clips whose name (or id) matches; may be given several times
     #[arg(long, value_name = "GLOB", help_heading = "Which clips")]
@@ -138,6 +150,26 @@ pub struct Convert {
     #[arg(long, value_name = "CODEC", help_heading = "Reading")]
     pub codec: Option<String>,
 
+    /// A key on every frame of FPS (or of the clip's own rate: source); without it all source keys are kept
+    #[arg(long, value_name = "FPS", value_parser = bake, help_heading = "Curves")]
+    pub bake: Option<Bake>,
+
+    /// Few keys: no point 10 cm from a joint moves more than MM, at any time
+    #[arg(long, value_name = "MM", value_parser = positive, help_heading = "Curves")]
+    pub reduce: Option<f64>,
+
+    /// Rotations as 16-bit integers (glTF), where that costs less than --reduce (or 0.5 mm)
+    #[arg(long, help_heading = "Curves")]
+    pub quantize: bool,
+
+    /// Root motion: keep it on a joint of its own, bake it into the root, drop it, or stay in place
+    #[arg(long, value_enum, default_value_t = RootMotionArg::Keep, value_name = "MODE", help_heading = "Curves")]
+    pub root_motion: RootMotionArg,
+
+    /// Additive clips: deltas as they are, or `compose` on the rest pose, or `compose=CLIP` on that clip
+    #[arg(long, default_value = "deltas", value_name = "MODE", value_parser = additive, help_heading = "Curves")]
+    pub additive: Additive,
+
     /// Threads [default: all cores]
     #[arg(
         short = 'j',
@@ -177,4 +209,40 @@ fn shard(text: &str) -> Result<(u32, u32), String> {
         (k >= 1 && k <= n).then_some((k, n))
     };
     parse().ok_or_else(|| "expected K/N with K from 1 to N, for example 2/8".to_owned())
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(n) if n.is_finite() && n > 0.0 => Ok(n),
+        _ => Err("expected a number above 0".to_owned()),
+    }
+}
+
+fn bake(text: &str) -> Result<Bake, String> {
+    if text.eq_ignore_ascii_case("source") {
+        return Ok(Bake::Source);
+    }
+    positive(text).map(Bake::Fps).map_err(|_| "expected frames a second above 0, or `source`".to_owned())
+}
+
+fn additive(text: &str) -> Result<Additive, String> {
+    match text.split_once('=') {
+        None if text == "deltas" => Ok(Additive::Deltas),
+        None if text == "compose" => Ok(Additive::Rest),
+        Some(("compose", name)) if !name.is_empty() => Ok(Additive::Clip(name.to_owned())),
+        _ => Err("expected `deltas`, `compose` or `compose=CLIP`".to_owned()),
+    }
+}
+
+/// Where root motion goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RootMotionArg {
+    /// On a joint of its own above the root
+    Keep,
+    /// Into the root joint
+    Bake,
+    /// Left out
+    Drop,
+    /// Its horizontal part left out
+    Inplace,
 }

@@ -13,18 +13,25 @@ use clap::{CommandFactory, FromArgMatches};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::json;
 
-use crate::batch::{self, Settings, run::Select};
+use crate::batch::run::{Passes, Select};
+use crate::batch::{self, Settings};
 use crate::container::{anvil, codec::Codec};
 use crate::error::{Error, Result};
-use crate::write::format;
+use crate::resample::RootMotion;
+use crate::write::{fbx, format, gltf};
 
-/// Runs the program with the arguments of the process.
-pub fn main() -> ExitCode {
-    run(std::env::args_os())
+/// Runs the program with the arguments of the process; `to` is what is written by default.
+pub fn main(to: args::To) -> ExitCode {
+    run_with(std::env::args_os(), to)
 }
 
 /// Runs the program with `arguments`, of which the first is its name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    run_with(arguments, args::To::Glb)
+}
+
+/// As [`run`]; `to` is what is written by default.
+pub fn run_with(arguments: impl IntoIterator<Item = OsString>, to: args::To) -> ExitCode {
     let args = match args::Args::command()
         .try_get_matches_from(arguments)
         .and_then(|matches| args::Args::from_arg_matches(&matches))
@@ -37,7 +44,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let result = match args.command {
-        None => convert(args.convert),
+        None => convert(args.convert, to),
         Some(args::Command::Check(args)) => check::run(&args),
         Some(args::Command::Diff(args)) => diff::run(&args),
         Some(args::Command::Verify(args)) => verify::run(&args),
@@ -49,9 +56,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     })
 }
 
-fn convert(args: args::Convert) -> Result<ExitCode> {
+fn convert(args: args::Convert, to: args::To) -> Result<ExitCode> {
     let (quiet, json, list) = (args.quiet, args.json, args.list);
-    let settings = settings(args)?;
+    let settings = settings(args, to)?;
     let mut progress = progress::Terminal::new(quiet, json, list);
     let result = batch::run(&settings, &mut progress);
     progress.finish();
@@ -73,13 +80,16 @@ fn convert(args: args::Convert) -> Result<ExitCode> {
 }
 
 /// Validates what was typed.
-fn settings(args: args::Convert) -> Result<Settings> {
+fn settings(args: args::Convert, to: args::To) -> Result<Settings> {
     let write = format::Options {
-        format: match args.to {
+        format: match args.to.unwrap_or(to) {
             args::To::Glb => format::Format::Glb,
             args::To::Gltf => format::Format::Gltf,
+            args::To::Fbx => format::Format::Fbx,
+            args::To::YcdXml => format::Format::YcdXml,
         },
-        ..format::Options::default()
+        gltf: gltf::Options { preview_mesh: args.preview_mesh, quantize_rotations: args.quantize },
+        fbx: fbx::Options { preview_mesh: args.preview_mesh, ..fbx::Options::default() },
     };
     let mut settings = Settings::new(args.inputs, args.out.unwrap_or_default(), write);
     settings.select = Select {
@@ -87,6 +97,19 @@ fn settings(args: args::Convert) -> Result<Settings> {
         exclude: globs(&args.exclude)?,
         min_length_s: args.min_length,
         game: args.game,
+    };
+    settings.passes = Passes {
+        bake: args.bake,
+        reduce_mm: args.reduce,
+        quantize: args.quantize,
+        root_motion: match args.root_motion {
+            args::RootMotionArg::Keep => RootMotion::Keep,
+            args::RootMotionArg::Bake => RootMotion::Bake,
+            args::RootMotionArg::Drop => RootMotion::Drop,
+            args::RootMotionArg::Inplace => RootMotion::InPlace,
+        },
+        additive: args.additive,
+        ..Passes::default()
     };
     settings.anvil = anvil::Options { codec: codec(args.codec.as_deref())? };
     settings.skeleton = args.skeleton;

@@ -29,6 +29,10 @@ pub struct AnimSet {
 /// # Errors
 /// A body that departs from this.
 pub fn read_anim_set(object: &Object) -> Result<AnimSet> {
+    decode(object).map_err(|e| e.in_entry(format!("AnimSet {:?} ({:X})", object.name, object.id)))
+}
+
+fn decode(object: &Object) -> Result<AnimSet> {
     if object.generation != Generation::Ids32 || object.class != class::ANIM_SET {
         return Err(Error::malformed(
             object.body_offset,

@@ -47,7 +47,7 @@ const TRANSFORMS: usize = 64;
 pub fn read(object: &Object) -> Result<Skeleton> {
     let fail = |offset: usize, found: String, expected: String| {
         Error::malformed(object.body_offset + offset as u64, found, expected)
-            .in_entry(format!("skeleton {}", object.name))
+            .in_entry(format!("Skeleton {:?} ({:X})", object.name, object.id))
     };
     if object.class != class::SKELETON {
         return Err(fail(0, format!("class {:08X}", object.class), "24AECB7C (Skeleton)".into()));

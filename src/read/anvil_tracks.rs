@@ -414,7 +414,8 @@ impl<'a> Decoder<'a> {
             length_s,
             timelines: Vec::new(),
             facts: Vec::new(),
-            by_bytes: HashMap::new(),
+            // Tracks of a clip tend to have few or many of them; room for many is one allocation.
+            by_bytes: HashMap::with_capacity(tracks.min(512)),
             tracks: Vec::with_capacity(tracks),
             census: ClipCensus { clips: 1, ..ClipCensus::default() },
             last_key_s: 0.0,
@@ -627,14 +628,16 @@ impl<'a> Decoder<'a> {
     /// The sentences that the report needs of this clip.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
-        for (count, text) in self.census.departures.iter().filter(|(count, _)| *count > 0) {
-            out.push(format!("{text}: {count}"));
-        }
-        if self.last_key_s > 0.0 {
+        let past = self.census.departures.keys_past_length;
+        if past > 0 {
             out.push(format!(
-                "keys stand up to {:.4} s, past the length of {:.4} s; they are kept",
-                self.last_key_s, self.length_s
+                "keys past the length of {:.4} s, kept: {past}, up to {:.4} s",
+                self.length_s, self.last_key_s
             ));
+        }
+        let others = Departures { keys_past_length: 0, keys_past_grace: 0, ..self.census.departures };
+        for (count, text) in others.iter().filter(|(count, _)| *count > 0) {
+            out.push(format!("{text}: {count}"));
         }
         if self.z_keys > 0 {
             out.push(format!(
@@ -770,6 +773,7 @@ pub(crate) fn behind_events<T>(
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -49,6 +49,11 @@ pub fn read(object: &Object, source: &str) -> Result<Clip> {
 /// # Errors
 /// As [`read`].
 pub fn read_with_census(object: &Object, source: &str) -> Result<(Clip, ClipCensus)> {
+    // Names are bytes of the file: quoted, so that an error stays one line.
+    decode(object, source).map_err(|e| e.in_entry(format!("Animation {:?} ({:X})", object.name, object.id)))
+}
+
+fn decode(object: &Object, source: &str) -> Result<(Clip, ClipCensus)> {
     if object.generation != Generation::Ids64 || object.class != class::ANIMATION {
         return Err(Error::malformed(
             object.body_offset,

@@ -33,21 +33,19 @@ impl Slerp {
     pub fn new(tolerance_deg: f64) -> Self {
         let tolerance_rad = tolerance_deg.max(Self::MIN_TOLERANCE_DEG).to_radians();
         let quarter = std::f64::consts::FRAC_PI_2;
-        let (mut low, mut high) = (0.0, quarter);
-        if gap(quarter, 0.0, 1.0) <= tolerance_rad {
-            low = quarter;
-        } else {
-            for _ in 0..60 {
-                let mid = 0.5 * (low + high);
-                if gap(mid, 0.0, 1.0) <= tolerance_rad {
-                    low = mid;
-                } else {
-                    high = mid;
+        let mut arc = quarter;
+        if gap(quarter, 0.0, 1.0) > tolerance_rad {
+            // The gap grows about with the third power of the arc, which makes this converge fast.
+            for _ in 0..40 {
+                let factor = libm::cbrt(tolerance_rad / gap(arc, 0.0, 1.0));
+                arc *= factor;
+                if (factor - 1.0).abs() < 1e-6 {
+                    break;
                 }
             }
         }
         // Up to 90 degrees apart: never negative, and 0 exactly where everything is near.
-        let near_dot = if low >= quarter { 0.0 } else { libm::cos(low) };
+        let near_dot = if arc >= quarter { 0.0 } else { libm::cos(arc) };
         Slerp { tolerance_rad, near_dot }
     }
 
@@ -133,59 +131,63 @@ pub fn add_inbetweens(clip: &mut Clip, tolerance_deg: f64) {
 
 /// [`add_inbetweens`] for a target that goes between keys along `path`.
 pub fn add_inbetweens_for(clip: &mut Clip, path: &mut impl Path) {
-    let mut fractions = Vec::new();
-    for index in 0..clip.tracks.len() {
-        let track = &clip.tracks[index];
-        if track.target.property != Property::Rotation || track.curve.interpolation == Interpolation::Step {
-            continue;
-        }
-        let Values::Quat(keys) = &track.curve.values else { continue };
-        let timeline = clip.timeline(track);
-        if keys.len() < 2 || keys.len() != timeline.len() {
-            continue;
-        }
-        // (key before it, position, value) of each new key.
-        let mut added = Vec::new();
-        for i in 0..keys.len() - 1 {
-            let a = keys[i].as_dquat();
-            let mut b = keys[i + 1].as_dquat();
-            if a.dot(b) < 0.0 {
-                b = -b;
-            }
-            fractions.clear();
-            path.cuts(a, b, &mut fractions);
-            if fractions.is_empty() {
-                continue;
-            }
-            let (start_s, end_s) = (timeline.seconds(i), timeline.seconds(i + 1));
-            let mut before_s = start_s;
-            for f in &fractions {
-                let position = timeline.position_at(start_s + (end_s - start_s) * f);
-                let at_s = timeline.window.clip_seconds(timeline.clock.seconds(position));
-                // Not where the clock cannot tell it from its neighbours (an edge of the window takes it in).
-                if at_s > before_s && at_s < end_s {
-                    added.push((i, position, nlerp(a, b, (at_s - start_s) / (end_s - start_s)).as_quat()));
-                    before_s = at_s;
-                }
-            }
-        }
-        if added.is_empty() {
-            continue;
-        }
-        let mut positions = Vec::with_capacity(keys.len() + added.len());
-        let mut values = Vec::with_capacity(keys.len() + added.len());
-        let mut next = added.iter().peekable();
-        for (i, key) in keys.iter().enumerate() {
-            positions.push(timeline.positions.get(i));
-            values.push(*key);
-            while let Some((_, position, value)) = next.next_if(|(after, ..)| *after == i) {
-                positions.push(*position);
-                values.push(*value);
-            }
-        }
-        let timeline = Timeline { positions: Positions::Fractional(positions), ..timeline.clone() };
-        let timeline = clip.add_timeline(timeline);
-        clip.tracks[index].timeline = timeline;
-        clip.tracks[index].curve.values = Values::Quat(values);
+    for track in 0..clip.tracks.len() {
+        split_track(clip, track, path);
     }
+}
+
+/// Puts the keys that `path` asks for into one track.
+pub(crate) fn split_track(clip: &mut Clip, index: usize, path: &mut impl Path) {
+    let track = &clip.tracks[index];
+    if track.target.property != Property::Rotation || track.curve.interpolation == Interpolation::Step {
+        return;
+    }
+    let Values::Quat(keys) = &track.curve.values else { return };
+    let timeline = clip.timeline(track);
+    if keys.len() < 2 || keys.len() != timeline.len() {
+        return;
+    }
+    let mut fractions = Vec::new();
+    // (key before it, position, value) of each new key.
+    let mut added = Vec::new();
+    for i in 0..keys.len() - 1 {
+        let a = keys[i].as_dquat();
+        let mut b = keys[i + 1].as_dquat();
+        if a.dot(b) < 0.0 {
+            b = -b;
+        }
+        path.cuts(a, b, &mut fractions);
+        if fractions.is_empty() {
+            continue;
+        }
+        let (start_s, end_s) = (timeline.seconds(i), timeline.seconds(i + 1));
+        let mut before_s = start_s;
+        for f in fractions.drain(..) {
+            let position = timeline.position_at(start_s + (end_s - start_s) * f);
+            let at_s = timeline.window.clip_seconds(timeline.clock.seconds(position));
+            // Not where the clock cannot tell it from its neighbours (an edge of the window takes it in).
+            if at_s > before_s && at_s < end_s {
+                added.push((i, position, nlerp(a, b, (at_s - start_s) / (end_s - start_s)).as_quat()));
+                before_s = at_s;
+            }
+        }
+    }
+    if added.is_empty() {
+        return;
+    }
+    let mut positions = Vec::with_capacity(keys.len() + added.len());
+    let mut values = Vec::with_capacity(keys.len() + added.len());
+    let mut next = added.iter().peekable();
+    for (i, key) in keys.iter().enumerate() {
+        positions.push(timeline.positions.get(i));
+        values.push(*key);
+        while let Some((_, position, value)) = next.next_if(|(after, ..)| *after == i) {
+            positions.push(*position);
+            values.push(*value);
+        }
+    }
+    let timeline = Timeline { positions: Positions::Fractional(positions), ..timeline.clone() };
+    let timeline = clip.add_timeline(timeline);
+    clip.tracks[index].timeline = timeline;
+    clip.tracks[index].curve.values = Values::Quat(values);
 }

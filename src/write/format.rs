@@ -1,8 +1,8 @@
 //! The kinds of files that are written, and a file in memory.
 
-use crate::error::Result;
-use crate::write::gltf;
+use crate::error::{Error, Result};
 use crate::write::scene::Scene;
+use crate::write::{fbx, gltf};
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -12,6 +12,10 @@ pub enum Format {
     Glb,
     /// glTF text with its numbers in a .bin beside it.
     Gltf,
+    /// Binary FBX 7.4.
+    Fbx,
+    /// CodeWalker's XML of a clip dictionary: made of the dictionary's records, not of a scene.
+    YcdXml,
 }
 
 impl Format {
@@ -20,6 +24,8 @@ impl Format {
         match self {
             Format::Glb => "glb",
             Format::Gltf => "gltf",
+            Format::Fbx => "fbx",
+            Format::YcdXml => "ycd.xml",
         }
     }
 }
@@ -31,6 +37,8 @@ pub struct Options {
     pub format: Format,
     /// glTF's own.
     pub gltf: gltf::Options,
+    /// FBX's own.
+    pub fbx: fbx::Options,
 }
 
 /// A written file: (extension, bytes), the main one last, so that what it points at is there before it.
@@ -48,5 +56,11 @@ pub fn write(scene: &Scene<'_>, stem: &str, options: &Options) -> Result<Files> 
             let (text, bin) = gltf::document(scene, &options.gltf)?.to_gltf(&format!("{stem}.bin"))?;
             Ok(vec![("bin", bin), ("gltf", text.into_bytes())])
         }
+        Format::Fbx => {
+            let mut bytes = Vec::new();
+            fbx::write(scene, &options.fbx, &mut bytes)?;
+            Ok(vec![("fbx", bytes)])
+        }
+        Format::YcdXml => Err(Error::unsupported("only clip dictionaries have the form .ycd.xml")),
     }
 }

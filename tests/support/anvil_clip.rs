@@ -206,10 +206,8 @@ pub fn sws_block(track: &TrackSpec) -> Vec<u8> {
         5..=8 | 10 => 4,
         _ => 1,
     };
-    let mut size = 2 + time_bytes.len() + if track.form & 2 != 0 { 2 } else { 0 };
-    while size % alignment != 0 {
-        size += 1;
-    }
+    let size: usize = 2 + time_bytes.len() + if track.form & 2 != 0 { 2 } else { 0 };
+    let size = size.div_ceil(alignment) * alignment;
     let mut out = vec![track.kind << 2 | track.form];
     put(&mut out, (size + values.len()) as u32);
     put(&mut out, track.keys.len() as u32);

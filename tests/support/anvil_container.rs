@@ -292,6 +292,16 @@ pub struct Entry {
     pub payload: Vec<u8>,
 }
 
+/// What the index says of an entry.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    pub id: u64,
+    pub name: String,
+    pub class: u32,
+    /// Bytes in the file.
+    pub size: u32,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct Forge {
     pub version: u32,
@@ -340,7 +350,6 @@ impl Forge {
     }
 
     pub fn write(&self, entries: &[Entry]) -> Vec<u8> {
-        let narrow = self.version <= 26;
         let mut all = entries.to_vec();
         for entry in &mut all {
             if self.prefix {
@@ -364,30 +373,56 @@ impl Forge {
             all.insert(0, special(0x10, "GlobalMetaFile"));
             all.push(special(0x91, "PrefetchingFileInfos"));
         }
+        let listed: Vec<Listed> = all
+            .iter()
+            .map(|e| Listed { id: e.id, name: e.name.clone(), class: e.class, size: e.payload.len() as u32 })
+            .collect();
+        let mut out = self.head(&listed);
+        all.iter().for_each(|e| out.extend(&e.payload));
+        out.resize(out.len().next_multiple_of(0x8000), 0);
+        out
+    }
 
-        let header_at: usize = if narrow { 0x416 } else { 0x41A };
-        let first_table = header_at + if narrow { 0x28 } else { 0x2C };
-        let mut tables: Vec<&[Entry]> = all.chunks(self.table).collect();
+    fn tables<T>(self, all: &[T]) -> Vec<&[T]> {
+        let mut tables: Vec<&[T]> = all.chunks(self.table).collect();
         if self.empty_table || tables.is_empty() {
             tables.insert(0, &[]);
         }
-        let tables_size: usize = tables.iter().map(|t| 48 + t.len() * (self.index + self.name_width())).sum();
-        let mut payload_at = (first_table + tables_size).next_multiple_of(0x800);
+        tables
+    }
 
+    fn header_at(self) -> usize {
+        if self.version <= 26 { 0x416 } else { 0x41A }
+    }
+
+    fn first_table(self) -> usize {
+        self.header_at() + if self.version <= 26 { 0x28 } else { 0x2C }
+    }
+
+    /// Length of everything before the first payload of an archive of `count` entries.
+    pub fn head_len(self, count: usize) -> usize {
+        let tables = self.tables(&vec![(); count]).len();
+        let size = self.first_table() + tables * 48 + count * (self.index + self.name_width());
+        size.next_multiple_of(0x800)
+    }
+
+    /// Everything before the first payload; the payloads follow one after another.
+    pub fn head(&self, all: &[Listed]) -> Vec<u8> {
+        let narrow = self.version <= 26;
+        let tables = self.tables(all);
+        let mut payload_at = self.head_len(all.len()) as u64;
         let mut out = b"scimitar\0".to_vec();
         out.extend(self.version.to_le_bytes());
-        out.extend((header_at as u64).to_le_bytes());
+        out.extend((self.header_at() as u64).to_le_bytes());
         out.extend(0x10u32.to_le_bytes());
-        out.resize(header_at, 0);
+        out.resize(self.header_at(), 0);
         out.extend((all.len() as u32).to_le_bytes());
         out.extend(0u32.to_le_bytes());
         out.extend(&u64::MAX.to_le_bytes()[..if narrow { 4 } else { 8 }]);
         out.extend([0xFF; 12]);
         out.extend((all.len() as u32).to_le_bytes());
         out.extend((tables.len() as u32).to_le_bytes());
-        out.extend((first_table as u64).to_le_bytes());
-
-        let mut payloads = Vec::new();
+        out.extend((self.first_table() as u64).to_le_bytes());
         for (t, table) in tables.iter().enumerate() {
             let index_at = out.len() + 48;
             let names_at = index_at + table.len() * self.index;
@@ -401,28 +436,25 @@ impl Forge {
             out.extend((next as u64).to_le_bytes());
             let mut names = Vec::new();
             for (i, entry) in table.iter().enumerate() {
-                out.extend((payload_at as u64).to_le_bytes());
+                out.extend(payload_at.to_le_bytes());
                 out.extend(&entry.id.to_le_bytes()[..if self.index == 16 { 4 } else { 8 }]);
-                out.extend((entry.payload.len() as u32).to_le_bytes());
+                out.extend(entry.size.to_le_bytes());
                 if self.index == 24 {
                     out.extend(entry.class.to_le_bytes());
                 }
-                names.extend(self.name_record(entry, payload_at as u64, i));
-                payload_at += entry.payload.len();
-                payloads.push(&entry.payload);
+                names.extend(self.name_record(entry, payload_at, i));
+                payload_at += entry.size as u64;
             }
             out.extend(names);
         }
-        out.resize((first_table + tables_size).next_multiple_of(0x800), 0);
-        payloads.into_iter().for_each(|p| out.extend(p));
-        out.resize(out.len().next_multiple_of(0x8000), 0);
+        out.resize(self.head_len(all.len()), 0);
         out
     }
 
-    fn name_record(&self, entry: &Entry, offset: u64, i: usize) -> Vec<u8> {
+    fn name_record(&self, entry: &Listed, offset: u64, i: usize) -> Vec<u8> {
         let mut record = vec![0u8; self.name_width()];
         let mut put = |at: usize, bytes: &[u8]| record[at..at + bytes.len()].copy_from_slice(bytes);
-        let size = (entry.payload.len() as u32).to_le_bytes();
+        let size = entry.size.to_le_bytes();
         let class = entry.class.to_le_bytes();
         let scrambled = || {
             let class = entry.class as u64;

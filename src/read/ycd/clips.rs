@@ -25,6 +25,10 @@ pub const GAME: &str = "GTAV";
 /// Mover translation and rotation.
 const MOVER: [u8; 2] = [5, 6];
 
+/// Tags of `SKEL_Pelvis` and `SKEL_Spine_Root`.
+const PELVIS: u16 = 11816;
+const SPINE_ROOT: u16 = 57597;
+
 /// What one dictionary gives.
 #[derive(Debug, Default)]
 pub struct Clips {
@@ -503,7 +507,9 @@ pub fn default_skeleton(clips: &[Clip]) -> Result<Skeleton> {
     }
     let others = bones.keys().filter(|t| **t != 0).count();
     let known = bones.keys().filter(|t| **t != 0 && rage::bone_name(**t).is_some()).count();
-    if known > 0 && known * 2 >= others {
+    // Tools add tags of their own, but what has a pelvis is a body.
+    let body = bones.contains_key(&PELVIS) || bones.contains_key(&SPINE_ROOT);
+    if known > 0 && (body || known * 2 >= others) {
         return rage::ped_skeleton(&|tag| bones.get(&tag).copied().unwrap_or(false));
     }
     let root = Joint { id: JointId::RageTag(0), name: None, parent: None, rest: Trs::IDENTITY };

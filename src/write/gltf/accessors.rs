@@ -18,6 +18,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::Result;
 use crate::model::{Clip, Track};
+use crate::write::preview::Mesh;
 
 type Index = json::Index<json::Accessor>;
 
@@ -45,9 +46,25 @@ enum View {
     Times,
     Quats,
     Vec3s,
+    Positions,
+    Joints,
+    Weights,
+    Indices,
 }
 
-const VIEWS: usize = 4;
+const VIEWS: usize = 8;
+
+/// What a view of a mesh is for; the others must not say (a validator's rule for animation).
+fn target(view: usize) -> Option<json::validation::Checked<json::buffer::Target>> {
+    use json::buffer::Target;
+    const FIRST: usize = View::Positions as usize;
+    const LAST: usize = View::Indices as usize;
+    match view {
+        LAST => Some(Valid(Target::ElementArrayBuffer)),
+        FIRST.. => Some(Valid(Target::ArrayBuffer)),
+        _ => None,
+    }
+}
 
 /// Collects accessors and the bytes they point at.
 #[derive(Debug, Default)]
@@ -100,6 +117,35 @@ impl Accessors {
             extend_f32(&mut self.bytes[View::Matrices as usize], m);
         }
         self.push(View::Matrices, offset, matrices.len(), Type::Mat4, ComponentType::F32)
+    }
+
+    /// The preview mesh: positions, joints, weights, indices.
+    pub fn mesh(&mut self, mesh: &Mesh) -> [Index; 4] {
+        let count = mesh.positions.len();
+        let points: Vec<Vec3> = mesh.positions.iter().map(|p| y_up_vec3(*p)).collect();
+        for p in &points {
+            extend_f32(&mut self.bytes[View::Positions as usize], &p.to_array());
+        }
+        let positions = self.push(View::Positions, 0, count, Type::Vec3, ComponentType::F32);
+        if let Some(accessor) = self.accessors.last_mut() {
+            let min = points.iter().copied().reduce(Vec3::min).unwrap_or_default();
+            let max = points.iter().copied().reduce(Vec3::max).unwrap_or_default();
+            accessor.min = Some(numbers(&min.to_array()));
+            accessor.max = Some(numbers(&max.to_array()));
+        }
+        for joint in &mesh.joints {
+            let bytes = &mut self.bytes[View::Joints as usize];
+            bytes.extend_from_slice(&(*joint as u16).to_le_bytes());
+            bytes.extend_from_slice(&[0; 6]);
+            extend_f32(&mut self.bytes[View::Weights as usize], &[1.0, 0.0, 0.0, 0.0]);
+        }
+        let joints = self.push(View::Joints, 0, count, Type::Vec4, ComponentType::U16);
+        let weights = self.push(View::Weights, 0, count, Type::Vec4, ComponentType::F32);
+        for index in mesh.triangles.iter().flatten() {
+            self.bytes[View::Indices as usize].extend_from_slice(&index.to_le_bytes());
+        }
+        let indices = self.push(View::Indices, 0, mesh.triangles.len() * 3, Type::Scalar, ComponentType::U32);
+        [positions, joints, weights, indices]
     }
 
     /// Forgets the timelines of the clip before.
@@ -259,7 +305,7 @@ impl Accessors {
                 byte_offset: Some(USize64::from(bin.len())),
                 byte_stride: None,
                 name: None,
-                target: None,
+                target: target(i),
                 extensions: None,
                 extras: None,
             });
@@ -309,6 +355,10 @@ fn extend_f32(bytes: &mut Vec<u8>, values: &[f32]) {
 
 /// An f32 as a JSON number with the shortest digits that give the same f32 back.
 fn number(value: f32) -> serde_json::Value {
-    let shortest: f64 = value.to_string().parse().unwrap_or(f64::from(value));
-    serde_json::Value::from(vec![shortest])
+    numbers(&[value])
+}
+
+fn numbers(values: &[f32]) -> serde_json::Value {
+    let shortest = |v: &f32| v.to_string().parse().unwrap_or(f64::from(*v));
+    serde_json::Value::from(values.iter().map(shortest).collect::<Vec<f64>>())
 }

@@ -10,6 +10,7 @@ mod layout;
 
 use gltf_json as json;
 use json::validation::Checked::Valid;
+use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
 use crate::model::{Interpolation, Skeleton, Trs, Values};
@@ -24,6 +25,8 @@ pub use layout::one_container_a_line;
 pub struct Options {
     /// Rotations as normalised i16 instead of f32 (at most about 0.0035 degrees off).
     pub quantize_rotations: bool,
+    /// Adds a stick mesh, skinned to the joints ([`crate::write::preview`]).
+    pub preview_mesh: bool,
 }
 
 /// A document and its binary buffer.
@@ -47,6 +50,9 @@ pub fn document(scene: &Scene<'_>, options: &Options) -> Result<Document> {
     };
     let mut accessors = Accessors::default();
     joints(scene.rig, &mut root, &mut accessors);
+    if options.preview_mesh {
+        preview(scene.rig, &mut root, &mut accessors);
+    }
     for animation in &scene.animations {
         root.animations.push(animate(scene.rig, animation, options, &mut accessors)?);
     }
@@ -166,6 +172,45 @@ fn joints(rig: &Skeleton, root: &mut json::Root, accessors: &mut Accessors) {
     root.scene = Some(json::Index::new(0));
 }
 
+/// A stick mesh on the joints, in a node of its own beside them.
+fn preview(rig: &Skeleton, root: &mut json::Root, accessors: &mut Accessors) {
+    use json::mesh::{Mode, Primitive, Semantic};
+    let mesh = crate::write::preview::build(rig);
+    if mesh.positions.is_empty() || rig.joints().len() > usize::from(u16::MAX) {
+        return;
+    }
+    let [positions, joints, weights, indices] = accessors.mesh(&mesh);
+    root.meshes.push(json::Mesh {
+        extensions: None,
+        extras: None,
+        name: Some("preview".to_owned()),
+        primitives: vec![Primitive {
+            attributes: [
+                (Valid(Semantic::Positions), positions),
+                (Valid(Semantic::Joints(0)), joints),
+                (Valid(Semantic::Weights(0)), weights),
+            ]
+            .into_iter()
+            .collect(),
+            extensions: None,
+            extras: None,
+            indices: Some(indices),
+            material: None,
+            mode: Valid(Mode::Triangles),
+            targets: None,
+        }],
+        weights: None,
+    });
+    let node = json::Index::new(root.nodes.len() as u32);
+    root.nodes.push(json::Node {
+        mesh: Some(json::Index::new(0)),
+        skin: Some(json::Index::new(0)),
+        name: Some("preview_mesh".to_owned()),
+        ..json::Node::default()
+    });
+    root.scenes[0].nodes.push(node);
+}
+
 fn y_up(trs: &Trs) -> Trs {
     Trs {
         translation: y_up_vec3(trs.translation),
@@ -185,6 +230,7 @@ fn animate(
     accessors.begin_clip(clip);
     let mut channels = Vec::with_capacity(animation.channels.len());
     let mut samplers = Vec::with_capacity(animation.channels.len());
+    let mut known: FxHashMap<(usize, usize, bool), u32> = FxHashMap::default();
     for channel in &animation.channels {
         let hold = channel.hold_to_end.then_some(clip.length_s);
         let (input, output, interpolation) = match channel.track {
@@ -219,18 +265,20 @@ fn animate(
                 (input, output, Interpolation::Linear)
             }
         };
-        samplers.push(Sampler {
-            extensions: None,
-            extras: None,
-            input,
-            interpolation: Valid(match interpolation {
-                Interpolation::Step => I::Step,
-                Interpolation::Linear | Interpolation::Nlerp => I::Linear,
-            }),
-            output,
+        // Channels of equal curves share a sampler: in poses most scales are one value.
+        let step = interpolation == Interpolation::Step;
+        let sampler = *known.entry((input.value(), output.value(), step)).or_insert_with(|| {
+            samplers.push(Sampler {
+                extensions: None,
+                extras: None,
+                input,
+                interpolation: Valid(if step { I::Step } else { I::Linear }),
+                output,
+            });
+            (samplers.len() - 1) as u32
         });
         channels.push(Channel {
-            sampler: json::Index::new((samplers.len() - 1) as u32),
+            sampler: json::Index::new(sampler),
             target: Target {
                 extensions: None,
                 extras: None,
