@@ -1,6 +1,7 @@
 //! The source side of [`verify`](super::verify): clips as the readers give them, before any pass, with the rig
 //! that a conversion would put them on.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -9,6 +10,7 @@ use crate::batch::find::{self, Input};
 use crate::batch::skeletons::Skeletons;
 use crate::batch::work::{self, Names, Source, Unit};
 use crate::container::anvil;
+use crate::container::forge::Entry;
 use crate::error::{Error, Result};
 use crate::model::{Clip, Skeleton};
 use crate::rig;
@@ -68,20 +70,39 @@ impl Sources {
                 }
             }
         }
+        let archives: Vec<(usize, &[Entry])> = sources
+            .iter()
+            .enumerate()
+            .filter_map(|(i, s)| match s {
+                Some(Source::Anvil(s)) if s.kind() == anvil::Kind::Forge => Some((i, s.entries())),
+                _ => None,
+            })
+            .collect();
+        let tables: Vec<&[Entry]> = archives.iter().map(|(_, entries)| *entries).collect();
+        // A later archive's entry of one id stands for that of an earlier one, as in a conversion.
+        let replaced: HashMap<usize, Vec<usize>> =
+            archives.iter().map(|(i, _)| *i).zip(anvil::superseded(&tables)).collect();
         let mut units = Vec::new();
         for (input, source) in sources.iter().enumerate() {
             match source {
                 Some(Source::Anvil(source)) => {
+                    let replaced = replaced.get(&input).map_or(&[][..], Vec::as_slice);
                     let found: Vec<Vec<Skeleton>> = (0..source.entries().len())
                         .into_par_iter()
+                        .filter(|entry| !replaced.contains(entry))
                         .map_init(anvil::Scratch::new, |scratch, entry| {
                             work::scan(source, entry, scratch).skeletons
                         })
                         .collect();
                     skeletons.found.extend(found.into_iter().flatten().map(|s| (input, s)));
-                    units.extend((0..source.entries().len()).map(|entry| Unit { input, entry, size: 0 }));
+                    let left = (0..source.entries().len()).filter(|entry| !replaced.contains(entry));
+                    units.extend(left.map(|entry| Unit { input, entry, size: 0 }));
                 }
-                Some(_) => units.push(Unit { input, entry: 0, size: 0 }),
+                Some(Source::Rpf { entries, problems, .. }) => {
+                    errors.extend(problems.iter().map(|e| Error::new(e.kind(), e.to_string())));
+                    units.extend((0..entries.len()).map(|entry| Unit { input, entry, size: 0 }));
+                }
+                Some(Source::Dictionary) => units.push(Unit { input, entry: 0, size: 0 }),
                 None => {}
             }
         }

@@ -3,8 +3,13 @@
 //!
 //! Both are evaluated at all keys of the source, and between each two instants at which either has a key: at the
 //! quarter points, and at keys that only the file has. The number is the largest distance in model space between
-//! where the two take a point 10 cm from a joint ([`measure`]); beside it stands the largest angle between the
-//! joints' own rotations. An instant is taken as near as the file's clock can state it (f32 seconds, ticks).
+//! where the two take a point 10 cm from a joint ([`measure`](super::measure)); beside it stands the largest angle
+//! between the joints' own rotations. An instant is taken as near as the file's clock can state it (f32 seconds,
+//! ticks).
+//!
+//! Tracks of a clip may have keys at different instants. "At keys" takes from the file what has a key there (or
+//! holds one value), and the rest from the source: it is the error of the keys alone, with all of them along the
+//! chain of joints. "Between" is the error of everything, at all instants at which something is between keys.
 //!
 //! The source side takes the readers' clips before any pass; the file side is read by [`super::gltf`] and
 //! [`super::fbx`]. What both share is the rig that the clips stand on ([`crate::rig`]).
@@ -13,7 +18,6 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use glam::DAffine3;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -24,7 +28,7 @@ use super::sources::{self, Sources};
 use super::{files_below, open};
 use crate::container::anvil;
 use crate::error::{Error, Result};
-use crate::model::{Clip, Property, Sampler, Skeleton};
+use crate::model::{Clip, Curve, Property, Sampler, Skeleton, Timeline};
 use crate::write::manifest::Manifest;
 
 /// Keys nearer to each other than this are one instant: clocks of several tracks state it with different last
@@ -119,7 +123,18 @@ impl Peak {
 struct SourcePlayer<'a> {
     rig: &'a Skeleton,
     rest: Vec<Local>,
-    tracks: Vec<(usize, Property, Sampler<'a>)>,
+    tracks: Vec<Played<'a>>,
+}
+
+/// A track that moves a joint.
+struct Played<'a> {
+    joint: usize,
+    property: Property,
+    timeline: &'a Timeline,
+    curve: &'a Curve,
+    sampler: Sampler<'a>,
+    /// Whether at the last instant a key stands or one value holds.
+    keyed: bool,
 }
 
 impl<'a> SourcePlayer<'a> {
@@ -142,8 +157,10 @@ impl<'a> SourcePlayer<'a> {
                 && !track.curve.values.is_empty()
                 && seen.insert((joint, track.target.property))
             {
-                let sampler = Sampler::new(clip.timeline(track), &track.curve);
-                tracks.push((joint, track.target.property, sampler));
+                let (timeline, curve) = (clip.timeline(track), &track.curve);
+                let sampler = Sampler::new(timeline, curve);
+                let property = track.target.property;
+                tracks.push(Played { joint, property, timeline, curve, sampler, keyed: true });
             }
         }
         SourcePlayer { rig, rest, tracks }
@@ -151,16 +168,34 @@ impl<'a> SourcePlayer<'a> {
 
     fn pose(&mut self, seconds: f64, out: &mut Pose) {
         out.local.clone_from(&self.rest);
-        for (joint, property, sampler) in &mut self.tracks {
-            let local = &mut out.local[*joint];
-            match property {
-                Property::Translation => local.translation = sampler.vec3(seconds),
-                Property::Scale => local.scale = sampler.vec3(seconds),
-                Property::Rotation => local.rotation = sampler.quat(seconds).normalize(),
+        for track in &mut self.tracks {
+            let place = track.sampler.seek(seconds);
+            let near = |i: usize| (track.timeline.seconds(i) - seconds).abs() < SAME_INSTANT_S;
+            track.keyed = place.f == 0.0 || near(place.i) || near(place.j);
+            let local = &mut out.local[track.joint];
+            match track.property {
+                Property::Translation => local.translation = track.curve.vec3_at(place),
+                Property::Scale => local.scale = track.curve.vec3_at(place),
+                Property::Rotation => local.rotation = track.curve.quat_at(place).normalize(),
                 Property::Other(_) => {}
             }
         }
         evaluate::model_space(self.rig.joints().iter().map(|j| j.parent), &out.local, &mut out.model);
+    }
+
+    /// Puts into `file` (whose joint `place[i]` is the rig's joint i) the values of `source` for all tracks that
+    /// are between keys.
+    fn keys_alone(&self, source: &Pose, place: &[usize], shown: &Shown, file: &mut Pose) {
+        for track in self.tracks.iter().filter(|t| !t.keyed) {
+            let (from, to) = (&source.local[track.joint], &mut file.local[place[track.joint]]);
+            match track.property {
+                Property::Translation => to.translation = from.translation,
+                Property::Scale => to.scale = from.scale,
+                Property::Rotation => to.rotation = from.rotation,
+                Property::Other(_) => {}
+            }
+        }
+        evaluate::model_space(shown.joints.iter().map(|j| j.parent), &file.local, &mut file.model);
     }
 }
 
@@ -267,14 +302,24 @@ pub fn compare(
     for instant in &instants {
         player.pose(instant.source_s, &mut source);
         evaluate::pose(shown, animation, instant.file_s, &mut file);
-        let side = usize::from(!instant.is_key);
-        for (i, &k) in place.iter().enumerate() {
-            let (a, b): (&DAffine3, &DAffine3) = (&source.model[i], &file.model[k]);
-            if let Some(value) = above_mm(a, b, mm[side].value) {
-                mm[side].raise(value, i, instant.source_s);
+        let mut raise = |side: usize, file: &Pose| {
+            for (i, &k) in place.iter().enumerate() {
+                if let Some(value) = above_mm(&source.model[i], &file.model[k], mm[side].value) {
+                    mm[side].raise(value, i, instant.source_s);
+                }
+                let angle = angle_deg(source.local[i].rotation, file.local[k].rotation);
+                deg[side].raise(angle, i, instant.source_s);
             }
-            deg[side].raise(angle_deg(source.local[i].rotation, file.local[k].rotation), i, instant.source_s);
+        };
+        if !instant.is_key {
+            raise(1, &file);
+            continue;
         }
+        if player.tracks.iter().any(|t| !t.keyed) {
+            raise(1, &file);
+            player.keys_alone(&source, &place, shown, &mut file);
+        }
+        raise(0, &file);
     }
     Ok(Report {
         id: clip.id.to_string(),
@@ -382,7 +427,7 @@ impl Index {
     }
 
     /// The animation of a clip: of its id, and from its place; the place may be stated from a folder further up
-    /// or down, and counts for nothing where only one animation has the id.
+    /// or down, and without a manifest counts for nothing where only one animation has the id.
     fn find(&self, clip: &Clip) -> Option<usize> {
         let all = self.by_id.get(&clip.id.to_string())?;
         let within = |long: &str, short: &str| {
@@ -394,7 +439,9 @@ impl Index {
             within(source, &clip.source) || within(&clip.source, source)
         };
         let found = all.iter().find(same).or_else(|| all.iter().find(like));
-        found.or(if let [only] = &all[..] { Some(only) } else { None }).copied()
+        let only = || if let [only] = &all[..] { Some(only) } else { None };
+        // A manifest tells the places of all clips that were written: one from elsewhere was not.
+        found.or_else(|| only().filter(|_| !self.has_manifest)).copied()
     }
 }
 
