@@ -59,6 +59,10 @@ pub struct Args {
 pub enum Command {
     /// Decode everything, write nothing, print the census
     Check(Check),
+    /// Compare two outputs by what they show: files or folders, .glb, .gltf or .fbx
+    Diff(super::diff::Args),
+    /// Hold an output against its source: the largest error in mm, at keys and between
+    Verify(super::verify::Args),
     /// Join the manifests of shards into manifest.json and report.txt of the first folder
     Merge(Merge),
 }
@@ -154,7 +158,7 @@ pub struct Convert {
     #[arg(long, value_name = "MM", value_parser = positive, help_heading = "Curves")]
     pub reduce: Option<f64>,
 
-    /// Rotations as 16-bit integers (glTF), where that costs less than --reduce (or 1 mm)
+    /// Rotations as 16-bit integers (glTF), where that costs less than --reduce (or 0.5 mm)
     #[arg(long, help_heading = "Curves")]
     pub quantize: bool,
 

@@ -2,7 +2,9 @@
 
 pub mod args;
 mod check;
+pub mod diff;
 mod progress;
+pub mod verify;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -44,6 +46,8 @@ pub fn run_with(arguments: impl IntoIterator<Item = OsString>, to: args::To) -> 
     let result = match args.command {
         None => convert(args.convert, to),
         Some(args::Command::Check(args)) => check::run(&args),
+        Some(args::Command::Diff(args)) => diff::run(&args),
+        Some(args::Command::Verify(args)) => verify::run(&args),
         Some(args::Command::Merge(args)) => merge(&args),
     };
     result.unwrap_or_else(|e| {
@@ -97,6 +101,7 @@ fn settings(args: args::Convert, to: args::To) -> Result<Settings> {
     settings.passes = Passes {
         bake: args.bake,
         reduce_mm: args.reduce,
+        quantize: args.quantize,
         root_motion: match args.root_motion {
             args::RootMotionArg::Keep => RootMotion::Keep,
             args::RootMotionArg::Bake => RootMotion::Bake,
