@@ -28,7 +28,7 @@ use super::work::{self, Item, Names, Source, Unit};
 use crate::container::anvil;
 use crate::container::object::class;
 use crate::error::{Error, Result};
-use crate::model::{Clip, Skeleton};
+use crate::model::{Clip, JointId, Skeleton};
 use crate::resample::{self, AdditiveBase, Bake, RootMotion};
 use crate::rig::{self, JointNames};
 use crate::write::format::{self, Files, Format};
@@ -73,6 +73,8 @@ pub struct Settings {
     pub force: bool,
     /// Only say what would be converted.
     pub list: bool,
+    /// Sections of a cutscene become one file ([`super::cutscene`]).
+    pub join_cutscene: bool,
 }
 
 /// What happens to curves between reading and writing.
@@ -88,6 +90,10 @@ pub struct Passes {
     pub root_motion: RootMotion,
     /// What additive clips stand on.
     pub additive: Additive,
+    /// GTA V: thigh-roll bones without a rotation of their own follow their thighs.
+    pub thigh_roll: bool,
+    /// GTA V: facial tracks move their bones by what is guessed of them.
+    pub facial: bool,
 }
 
 /// What happens to additive clips.
@@ -110,6 +116,8 @@ impl Default for Passes {
             reduce_mm: None,
             root_motion: RootMotion::Keep,
             additive: Additive::Deltas,
+            thigh_roll: true,
+            facial: false,
         }
     }
 }
@@ -156,6 +164,7 @@ impl Settings {
             shard: None,
             force: false,
             list: false,
+            join_cutscene: false,
         }
     }
 
@@ -926,6 +935,29 @@ fn joins(a: &Skeleton, b: &Skeleton) -> bool {
     })
 }
 
+/// What GTA V does to a pose by code of its own; clips of other games have none of these bones.
+fn rage(clip: &mut Clip, skeleton: &Skeleton, names: &dyn JointNames, passes: &Passes) {
+    if passes.facial {
+        let joints = resample::apply_facial_guesses(clip, skeleton);
+        if joints > 0 {
+            clip.warnings.push(format!(
+                "{joints} facial tracks (24 to 26) move their bones by guesses of CodeWalker's, as --facial asks"
+            ));
+        }
+    }
+    if passes.thigh_roll {
+        let rolls = resample::follow_thighs(clip, skeleton);
+        if !rolls.is_empty() {
+            let name = |tag| {
+                let id = JointId::RageTag(tag);
+                names.joint_name(id).map_or_else(|| rig::fallback_name(id), str::to_owned)
+            };
+            let rolls: Vec<String> = rolls.into_iter().map(name).collect();
+            clip.extras.insert(ClipRow::THIGH_ROLLS.to_owned(), rolls.into());
+        }
+    }
+}
+
 /// The passes and the rig: clips as read to clips as written, and what they stand on. `base` is the clip that
 /// additive ones are composed on, where one is named.
 ///
@@ -938,6 +970,9 @@ pub fn prepare(
     passes: &Passes,
     base: Option<&Clip>,
 ) -> Result<Skeleton> {
+    for clip in clips.iter_mut() {
+        rage(clip, skeleton, names, passes);
+    }
     let mut rig = rig::build(skeleton, clips, names)?;
     for clip in clips.iter_mut() {
         resample::align_signs(clip);
