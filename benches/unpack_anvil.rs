@@ -29,15 +29,25 @@ fn best(mut pass: impl FnMut()) -> Duration {
     best
 }
 
-/// Bytes like those of clips: words that change slowly.
+/// Bytes of which half repeats what stood shortly before.
 fn sample(n: usize) -> Vec<u8> {
     let mut state = 1u32;
-    (0..n as u32 / 2)
-        .flat_map(|i| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            ((i / 3 * 11 + (i % 3) * 9000) as u16 ^ (state >> 29) as u16).to_le_bytes()
-        })
-        .collect()
+    let mut random = |n: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) % n
+    };
+    let mut out: Vec<u8> = Vec::with_capacity(n + 64);
+    while out.len() < n {
+        let length = 4 + random(20) as usize;
+        if out.len() > 4096 && random(2) == 0 {
+            let from = out.len() - 64 - random(4000) as usize;
+            out.extend_from_within(from..from + length);
+        } else {
+            out.extend((0..length).map(|_| random(256) as u8));
+        }
+    }
+    out.truncate(n);
+    out
 }
 
 fn main() {
@@ -53,7 +63,10 @@ fn main() {
         let mut container = Container::of(27, algorithm, pack);
         (container.version, container.size_width, container.block) = (2, 4, 0x8000);
         let payload = container.write(&data);
-        let blocks: Vec<Vec<u8>> = data.chunks(container.block).map(|chunk| pack.pack(chunk)).collect();
+        let blocks: Vec<Vec<u8>> = data
+            .chunks(container.block)
+            .map(|chunk| Some(pack.pack(chunk)).filter(|p| p.len() < chunk.len()).unwrap_or(chunk.to_vec()))
+            .collect();
         let mut out = vec![0; data.len()];
         let mut decoders = Decoders::default();
         let plain = best(|| {

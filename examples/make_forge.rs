@@ -169,7 +169,7 @@ fn clip(tracks: u64, keys: u64, bones: &[BoneSpec], random: &mut Random) -> Clip
         })
         .collect();
     let most = counts.iter().max().map_or(1, |&n| n);
-    let frames = (most + random.below(most as u64) as usize).max(2).min(30_000);
+    let frames = (most + random.below(most as u64) as usize).clamp(2, 30_000);
     // The first bones have a translation before their rotation; tracks stand in the order of their bones.
     let with_translation = tracks.saturating_sub(bones.len()).max(tracks / 8);
     let mut specs: Vec<TrackSpec> = Vec::with_capacity(tracks);

@@ -163,10 +163,27 @@ fn fixture_codecs_and_open_questions_are_told() {
         let mut codecs = BTreeSet::new();
         for i in 0..source.entries().len() {
             let unpacked = source.unpack(i, &mut scratch).unwrap();
-            codecs.extend(unpacked.containers.iter().map(|c| c.codec).filter(|&c| c != Codec::Stored));
+            codecs.extend(unpacked.containers.iter().map(|c| c.form.codec).filter(|&c| c != Codec::Stored));
         }
         let expected = if codec == Codec::Stored { BTreeSet::new() } else { BTreeSet::from([codec]) };
         assert_eq!(codecs, expected, "{file}");
+    }
+}
+
+#[test]
+fn what_was_decided_is_told_once() {
+    let Some((folder, _)) = fixtures() else { return };
+    let source = anvil::open(&folder.join("rr/DataPC_odd.forge"), &Options::default()).unwrap();
+    let mut scratch = Scratch::new();
+    for i in 0..source.entries().len() {
+        source.for_each_object(i, &mut scratch, &mut |_| {}).unwrap();
+    }
+    let decided = scratch.decided();
+    println!("{decided:#?}");
+    for part in
+        ["streaming form", "CRC-32", "Adler-32 from 0", "lzo1x", "directories as records of 64-bit ids"]
+    {
+        assert!(decided.iter().any(|d| d.contains(part)), "{part}: {decided:?}");
     }
 }
 

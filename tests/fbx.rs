@@ -765,6 +765,78 @@ proptest! {
     }
 }
 
+/// Real dictionaries: all their clips in one file, every key and three points between.
+#[test]
+fn real_clips_keep_their_ways() {
+    let Some(shared) = support::shared() else { return };
+    let mut paths: Vec<_> = walkdir::WalkDir::new(shared.join("corpus/ycd"))
+        .into_iter()
+        .filter_map(|e| Some(e.ok()?.into_path()))
+        .filter(|p| p.extension().is_some_and(|e| e == "ycd"))
+        .collect();
+    paths.sort();
+    assert!(!paths.is_empty());
+    let (mut source_keys, mut written_keys, mut clip_count) = (0, 0, 0);
+    let mut worst_of_all = 0.0f64;
+    for path in &paths {
+        let bytes = std::fs::read(path).unwrap();
+        let mut scratch = Vec::new();
+        let resource = anim2gltf::container::rsc7::open(&bytes, &mut scratch).unwrap();
+        let clips = anim2gltf::read::ycd::read(&resource, "x").unwrap().clips;
+        let skeleton = anim2gltf::read::ycd::default_skeleton(&clips).unwrap();
+        let rig = rig::build(&skeleton, &clips, &NoNames).unwrap();
+        let arranged = Scene::new(&rig, &clips);
+        let mut out = Vec::new();
+        fbx::write(&arranged, &Options::default(), &mut out).unwrap();
+        let scene = load(&out);
+        assert_eq!(scene.anim_stacks.len(), clips.len());
+        assert_eq!(scene.bones.len(), rig.joints().len());
+        for (i, animation) in arranged.animations.iter().enumerate() {
+            let clip = animation.clip;
+            assert_eq!(
+                scene.anim_stacks[i].layers[0].anim_props.len(),
+                animation.channels.len()
+                    + animation
+                        .kept
+                        .iter()
+                        .filter(|&&k| matches!(clip.tracks[k].curve.values, Values::Scalar(_)))
+                        .count()
+            );
+            let (mut keys, between) = instants(clip, 4);
+            // Long clips: some of them.
+            let thin = |times: Vec<f64>| {
+                let step = times.len().div_ceil(200).max(1);
+                times.into_iter().step_by(step).collect::<Vec<_>>()
+            };
+            keys = thin(keys);
+            let (local, _) = worst(&rig, clip, &scene, i, &keys);
+            assert!(local < 2e-6, "{}: {} at keys: {local}", path.display(), animation.name);
+            let (local, _) = worst(&rig, clip, &scene, i, &thin(between));
+            assert!(local < 1e-4, "{}: {} between keys: {local}", path.display(), animation.name);
+            worst_of_all = worst_of_all.max(local);
+            for channel in
+                animation.channels.iter().filter(|c| c.path == anim2gltf::write::scene::Path::Rotation)
+            {
+                if let Some(track) = channel.track.map(|t| &clip.tracks[t]).filter(|t| !t.curve.is_constant())
+                {
+                    source_keys += clip.timeline(track).len();
+                    let name = rig.joints()[channel.joint].name.as_deref().unwrap();
+                    written_keys += (0..3)
+                        .map(|a| curve(&scene, i, name, "Lcl Rotation", a).keyframes.len())
+                        .max()
+                        .unwrap();
+                }
+            }
+            clip_count += 1;
+        }
+    }
+    println!(
+        "{} files, {clip_count} clips: {written_keys} rotation keys for {source_keys}, at most {:.4} mm off between keys",
+        paths.len(),
+        worst_of_all * 1e3
+    );
+}
+
 #[test]
 fn blender_and_assimp_agree() {
     let body = body();
@@ -848,28 +920,48 @@ fn speed() {
         })
         .collect();
     let body = Skeleton::new("body", joints).unwrap();
-    let clips: Vec<Clip> =
-        (0..200).map(|i| walk(&format!("clip_{i}"), &body, 60, 2, 4.0 + 0.1 * i as f32)).collect();
-    let rig = rig::build(&body, &clips, &NoNames).unwrap();
-    let scene = Scene::new(&rig, &clips);
-    let keys = 200.0 * 60.0 * 61.0;
-    for _ in 0..3 {
-        let start = std::time::Instant::now();
-        let glb = gltf::document(&scene, &gltf::Options::default()).unwrap().to_glb().unwrap();
-        let t = start.elapsed().as_secs_f64();
-        println!("glb             {:6.0} ms {:5.0} ns a key {:9} bytes", t * 1e3, t * 1e9 / keys, glb.len());
-        for compress in [false, true] {
-            let mut out = Vec::new();
+    for (count, keys) in [(200, 60), (20, 600)] {
+        let clips: Vec<Clip> = (0..count)
+            .map(|i| walk(&format!("clip_{i}"), &body, keys, 2, 4.0 + 20.0 * i as f32 / count as f32))
+            .collect();
+        let rig = rig::build(&body, &clips, &NoNames).unwrap();
+        let total = f64::from(count * keys) * 61.0;
+        for _ in 0..3 {
             let start = std::time::Instant::now();
-            fbx::write(&scene, &Options { compress, ..Options::default() }, &mut out).unwrap();
+            let mut clips = clips.clone();
+            for clip in &mut clips {
+                anim2gltf::resample::align_signs(clip);
+                anim2gltf::resample::collapse_constant(clip);
+                anim2gltf::resample::add_inbetweens(clip, 0.05);
+            }
+            let scene = Scene::new(&rig, &clips);
+            let glb = gltf::document(&scene, &gltf::Options::default()).unwrap().to_glb().unwrap();
             let t = start.elapsed().as_secs_f64();
             println!(
-                "fbx compress {} {:6.0} ms {:5.0} ns a key {:9} bytes",
-                compress as u8,
+                "glb            {:6.0} ms {:5.0} ns a key {:9} bytes",
                 t * 1e3,
-                t * 1e9 / keys,
-                out.len()
+                t * 1e9 / total,
+                glb.len()
             );
+            for compress in [false, true] {
+                let start = std::time::Instant::now();
+                let mut clips = clips.clone();
+                for clip in &mut clips {
+                    anim2gltf::resample::align_signs(clip);
+                    anim2gltf::resample::collapse_constant(clip);
+                }
+                let scene = Scene::new(&rig, &clips);
+                let mut out = Vec::new();
+                fbx::write(&scene, &Options { compress, ..Options::default() }, &mut out).unwrap();
+                let t = start.elapsed().as_secs_f64();
+                println!(
+                    "fbx compress {} {:6.0} ms {:5.0} ns a key {:9} bytes",
+                    u8::from(compress),
+                    t * 1e3,
+                    t * 1e9 / total,
+                    out.len()
+                );
+            }
         }
     }
 }

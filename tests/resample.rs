@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use anim2gltf::model::*;
-use anim2gltf::resample::{self, *};
+use anim2gltf::resample::*;
 use glam::{Quat, Vec3};
 use proptest::prelude::*;
 
@@ -281,7 +281,6 @@ fn half_a_turn_opposite_signs_steps_and_shared_timelines() {
             assert!(quats(&c, a).len() > 4 && c.timelines.len() == 2);
         }
     }
-    let _ = resample::add_inbetweens;
 }
 
 #[test]
@@ -522,7 +521,7 @@ fn reduction_holds_its_bound_between_keys_and_drops_keys() {
         assert!(report.bound_mm <= max_mm);
         assert_eq!(report.keys_after, key_count(&c));
         let most = check_bound(&source, &c, &rig, max_mm, 300);
-        assert!(most > 0.2 * max_mm || noise > 0.0, "the bound is not used: {most} of {max_mm}");
+        assert!(most > 0.5 * max_mm || max_mm < 0.1, "the bound is not used: {most} of {max_mm}");
         assert!(measure(&source, &c, &rig).max_mm <= max_mm);
         for t in &c.tracks {
             if let Values::Quat(v) = &t.curve.values {
@@ -963,6 +962,49 @@ fn the_cost_of_16_bits_is_told() {
                 .for_each(|q| *q = Quat::from_array(q.to_array().map(|c| dequantize_i16(quantize_i16(c)))));
         }
     }
+    let before = rounded.clone();
+    round_rotations(&mut rounded);
+    assert_eq!(rounded, before);
     let seen = (0..60).map(|k| moved_mm(&source, &rounded, &rig, k as f64 / 60.0, true)).fold(0.0, f64::max);
     assert!(seen <= cost.max_mm * 1.05 && seen > cost.max_mm * 0.4, "{seen} {cost:?}");
+}
+
+#[test]
+fn reduction_for_16_bits_holds_with_the_rounding_or_refuses() {
+    let rig = person();
+    let source = walk(&rig, 61, 0.0);
+    let mut c = source.clone();
+    let report = reduce_quantized(&mut c, &rig, 0.5).unwrap();
+    assert!(report.keys_after < report.keys_before);
+    let mut stored = c.clone();
+    round_rotations(&mut stored);
+    assert_eq!(stored, c);
+    check_bound(&source, &c, &rig, 0.5, 200);
+    let mut c = source.clone();
+    assert!(reduce_quantized(&mut c, &rig, 0.01).is_err());
+    assert_eq!(c, source);
+}
+
+#[test]
+fn a_late_first_key_holds_from_0() {
+    let v: Vec<Vec3> = (0..3).map(|i| Vec3::splat(i as f32)).collect();
+    let mut c = clip(1.0);
+    let late = Timeline { positions: Positions::Whole(vec![6, 7, 30]), ..run(Clock::Frames30, 0) };
+    let a = push(&mut c, A, Property::Translation, late, Values::Vec3(v.clone()));
+    let b = push(&mut c, A, Property::Scale, run(Clock::Frames30, 3), Values::Vec3(v.clone()));
+    let window = Window { start_s: 0.11, end_s: 0.9, rate: 2.0 };
+    let cut = Timeline { positions: Positions::Run { first: 5, count: 3 }, window, clock: Clock::Frames30 };
+    let w = push(&mut c, JointId::Crc32(2), Property::Translation, cut, Values::Vec3(v.clone()));
+    let source = c.clone();
+    hold_from_start(&mut c);
+    assert_eq!(c.timeline(&c.tracks[a]).positions, Positions::Whole(vec![0, 6, 7, 30]));
+    assert_eq!(c.tracks[b].curve, source.tracks[b].curve);
+    assert_eq!(c.timeline(&c.tracks[b]), source.timeline(&source.tracks[b]));
+    for t in [a, w] {
+        let times: Vec<f64> = c.timeline(&c.tracks[t]).iter_seconds().collect();
+        let were: Vec<f64> = source.timeline(&source.tracks[t]).iter_seconds().collect();
+        assert_eq!(times[0], 0.0);
+        assert_eq!(times[1..], were[..]);
+        assert_eq!(c.tracks[t].curve.values, Values::Vec3([&v[..1], &v[..]].concat()));
+    }
 }

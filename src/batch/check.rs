@@ -257,7 +257,7 @@ fn archive(
                     } {
                         Ok((_, census)) => Some(census),
                         Err(e) => {
-                            part.errors.push(place(e));
+                            part.errors.push(e);
                             None
                         }
                     },

@@ -86,6 +86,8 @@ pub struct Passes {
     pub bake: Option<Bake>,
     /// Few keys, within this many millimetres.
     pub reduce_mm: Option<f64>,
+    /// Rotations will be written in 16 bits: a reduction counts with that.
+    pub quantize: bool,
     /// Where root motion goes.
     pub root_motion: RootMotion,
     /// What additive clips stand on.
@@ -114,6 +116,7 @@ impl Default for Passes {
             tolerance_deg: 0.05,
             bake: None,
             reduce_mm: None,
+            quantize: false,
             root_motion: RootMotion::Keep,
             additive: Additive::Deltas,
             thigh_roll: true,
@@ -973,6 +976,7 @@ pub fn prepare(
     for clip in clips.iter_mut() {
         rage(clip, skeleton, names, passes);
     }
+    let quantize = passes.quantize;
     let mut rig = rig::build(skeleton, clips, names)?;
     for clip in clips.iter_mut() {
         resample::align_signs(clip);
@@ -995,25 +999,57 @@ pub fn prepare(
             resample::bake(clip, bake)?;
         }
         if let Some(mm) = passes.reduce_mm {
-            resample::reduce(clip, &rig, mm)?;
+            reduce(clip, &rig, mm, quantize)?;
+            // What stands at rest in every clip of the file needs no key; what moves in another is keyed at rest.
+            resample::drop_at_rest(clip, &rig);
         } else if passes.bake.is_none() {
             resample::add_inbetweens(clip, passes.tolerance_deg);
         }
         resample::align_signs(clip);
         resample::collapse_constant(clip);
+        resample::hold_from_start(clip);
     }
     Ok(rig)
 }
 
+/// Few keys; with `quantize` the rounding to 16 bits is inside the bound, or the clip says why it cannot be.
+fn reduce(clip: &mut Clip, rig: &Skeleton, max_mm: f64, quantize: bool) -> Result<()> {
+    let reduction = if quantize {
+        match resample::reduce_quantized(clip, rig, max_mm) {
+            Ok(reduction) => reduction,
+            Err(e) => {
+                clip.warnings.push(format!("{NOT_QUANTISED}: {}", e.message()));
+                resample::reduce(clip, rig, max_mm)?
+            }
+        }
+    } else {
+        resample::reduce(clip, rig, max_mm)?
+    };
+    if reduction.bound_mm > max_mm {
+        clip.warnings.push(format!(
+            "the bound of {max_mm} mm is below what 32-bit numbers hold here: {:.6} mm",
+            reduction.bound_mm
+        ));
+    }
+    Ok(())
+}
+
+/// How a clip's warning begins that speaks against 16-bit rotations.
+const NOT_QUANTISED: &str = "rotations are not quantised";
+
 /// Whether rotations can be quantised within the bound; if not, each clip that speaks against it says so.
 fn may_quantize(clips: &mut [Clip], rig: &Skeleton, passes: &Passes) -> bool {
-    let bound = passes.reduce_mm.unwrap_or(resample::QUANTIZE_MM);
+    if passes.reduce_mm.is_some() {
+        // The reduction has proven it, or said why not.
+        return !clips.iter().any(|c| c.warnings.iter().any(|w| w.starts_with(NOT_QUANTISED)));
+    }
+    let bound = resample::QUANTIZE_MM;
     let mut may = true;
     for clip in clips {
         let cost = resample::quantize_cost(clip, rig);
         if cost.max_mm > bound {
             clip.warnings.push(format!(
-                "rotations are not quantised: at 10 cm from a joint they would be {:.3} mm off, more than {bound} mm",
+                "{NOT_QUANTISED}: at 10 cm from a joint they would be {:.3} mm off, more than {bound} mm",
                 cost.max_mm
             ));
             may = false;

@@ -282,11 +282,8 @@ pub fn read(item: &Item, source: &str) -> Result<Read> {
                 Generation::Ids64 => rr::read(&object, source),
                 Generation::Ids32 => sws::read(&object, source),
             };
-            let clip = clip.map_err(|e| match &item.entry {
-                Some(entry) => e.in_entry(entry.clone()),
-                None => e,
-            })?;
-            Ok(Read { clips: vec![clip], ..Read::default() })
+            // The readers name the Animation themselves.
+            Ok(Read { clips: vec![clip?], ..Read::default() })
         }
     }
 }

@@ -154,7 +154,7 @@ pub struct Convert {
     #[arg(long, value_name = "MM", value_parser = positive, help_heading = "Curves")]
     pub reduce: Option<f64>,
 
-    /// Rotations as 16-bit integers (glTF), where that costs less than --reduce (or 1 mm)
+    /// Rotations as 16-bit integers (glTF), where that costs less than --reduce (or 0.5 mm)
     #[arg(long, help_heading = "Curves")]
     pub quantize: bool,
 

@@ -97,6 +97,7 @@ fn settings(args: args::Convert, to: args::To) -> Result<Settings> {
     settings.passes = Passes {
         bake: args.bake,
         reduce_mm: args.reduce,
+        quantize: args.quantize,
         root_motion: match args.root_motion {
             args::RootMotionArg::Keep => RootMotion::Keep,
             args::RootMotionArg::Bake => RootMotion::Bake,

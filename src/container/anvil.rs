@@ -1,16 +1,16 @@
 //! The front of Anvil's containers: a `.forge`, a `.data` or a loose resource, read entry by entry from many threads.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::codec::Codec;
-use super::data::{self, DataOptions, Unpacked, Unpacker};
+use super::data::{self, ContainerForm, DataOptions, Unpacked, Unpacker};
 use super::forge::{self, Archive, Entry};
 use super::loose;
 use super::object::{Generation, Object};
 use super::read_at::{FileAt, ReadAt};
-use super::walk::{self, Context};
+use super::walk::{self, Context, Findings};
 use crate::error::{Error, Result};
 
 /// How containers are read.
@@ -53,7 +53,8 @@ pub fn probe(prefix: &[u8], extension: &str) -> Option<Kind> {
 pub struct Scratch {
     packed: Vec<u8>,
     unpacker: Unpacker,
-    notes: Vec<String>,
+    findings: Findings,
+    forms: BTreeSet<ContainerForm>,
 }
 
 impl Scratch {
@@ -64,7 +65,15 @@ impl Scratch {
 
     /// Which way open questions of the entry read last were decided, and what in it contradicts the notes.
     pub fn notes(&self) -> &[String] {
-        &self.notes
+        &self.findings.notes
+    }
+
+    /// How the containers and directories of all entries read so far were read, each way once, in a fixed order:
+    /// what no format note can tell of a game before its files were seen.
+    pub fn decided(&self) -> Vec<String> {
+        let containers = self.forms.iter().map(|form| format!("data containers of {form}"));
+        let directories = self.findings.directories.iter().map(|form| format!("directories as {form}"));
+        containers.chain(directories).collect()
     }
 }
 
@@ -212,7 +221,7 @@ impl AnvilSource {
         scratch: &mut Scratch,
         visit: &mut dyn FnMut(Result<Object<'_>>),
     ) -> Result<()> {
-        scratch.notes.clear();
+        scratch.findings.notes.clear();
         let entry = self.entry(index)?;
         let visit = &mut |result: Result<Object<'_>>| visit(result.map_err(|e| self.place(entry, e)));
         if self.kind == Kind::Loose {
@@ -221,13 +230,14 @@ impl AnvilSource {
                 .and_then(|bytes| loose::for_each_object(bytes, &self.stem, &self.extension, visit))
                 .map_err(|e| self.place(entry, e));
         }
-        let Scratch { packed, unpacker, notes } = scratch;
+        let Scratch { packed, unpacker, findings, forms } = scratch;
         let packed = self.read(entry, packed).map_err(|e| self.place(entry, e))?;
         let options = DataOptions { forge_version: self.forge_version(), codec: self.options.codec };
         let unpacked = unpacker.unpack(packed, &options).map_err(|e| self.place(entry, e))?;
-        notes.extend_from_slice(unpacked.notes);
+        findings.notes.extend_from_slice(unpacked.notes);
+        forms.extend(unpacked.containers.iter().map(|c| c.form));
         let known = (self.kind == Kind::Forge).then_some(entry);
-        walk::for_each_object(&unpacked, Context { entry: known, likely: self.likely() }, notes, visit)
+        walk::for_each_object(&unpacked, Context { entry: known, likely: self.likely() }, findings, visit)
             .map_err(|e| self.place(entry, e))
     }
 

@@ -55,12 +55,37 @@ pub struct Container {
     pub at: usize,
     /// Where its bytes are in [`Unpacked::bytes`].
     pub range: Range<usize>,
+    /// How it was read.
+    pub form: ContainerForm,
+}
+
+/// How a container was read: what its header states, and what was decided by trying.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ContainerForm {
     /// Version in its header.
     pub version: u16,
     /// Algorithm byte in its header.
     pub algorithm: u8,
     /// The codec of its last packed block; `Stored` where no block was packed.
     pub codec: Codec,
+    /// Bits of the block count and of each size; `None` in streaming form.
+    pub table_bits: Option<(u8, u8)>,
+    /// The checksum that its blocks match; `None` where none does, or no block has one.
+    pub checksum: Option<Checksum>,
+}
+
+impl std::fmt::Display for ContainerForm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "version {}, algorithm byte {}: {}, ", self.version, self.algorithm, self.codec)?;
+        match self.table_bits {
+            Some((count, size)) => write!(f, "{count}-bit count and {size}-bit sizes")?,
+            None => f.write_str("streaming form")?,
+        }
+        match self.checksum {
+            Some(checksum) => write!(f, ", {checksum}"),
+            None => f.write_str(", no checksum that matches"),
+        }
+    }
 }
 
 /// An unpacked payload.
@@ -388,7 +413,7 @@ impl Unpacker {
         options: &DataOptions,
     ) -> Result<()> {
         let start = self.out.used;
-        let mut codec = options.codec;
+        let mut codec = None;
         let mut sums = Sums::default();
         let mut wrong = (0usize, 0usize);
         let mut count = 0usize;
@@ -408,13 +433,14 @@ impl Unpacker {
                 wrong.0, wrong.1
             ));
         }
-        self.finish(header, start, codec)
+        self.finish(header, start, codec, Some(framing.form), sums.kind);
+        Ok(())
     }
 
     /// Unpacks a container in streaming form and returns where it ends.
     fn stream(&mut self, payload: &[u8], header: Header, options: &DataOptions) -> Result<usize> {
         let start = self.out.used;
-        let mut codec = options.codec;
+        let mut codec = None;
         let mut sums = Sums::default();
         let mut at = header.at + HEADER;
         let mut wrong = 0usize;
@@ -459,7 +485,7 @@ impl Unpacker {
         if wrong > 0 {
             self.notes.push(format!("{wrong} of {i} streamed blocks have another checksum than stored"));
         }
-        self.finish(header, start, codec)?;
+        self.finish(header, start, codec, None, sums.kind);
         Ok(at)
     }
 
@@ -519,15 +545,22 @@ impl Unpacker {
         }
     }
 
-    fn finish(&mut self, header: Header, start: usize, codec: Option<Codec>) -> Result<()> {
-        self.containers.push(Container {
-            at: header.at,
-            range: start..self.out.used,
+    fn finish(
+        &mut self,
+        header: Header,
+        start: usize,
+        codec: Option<Codec>,
+        table: Option<Form>,
+        checksum: Option<Checksum>,
+    ) {
+        let form = ContainerForm {
             version: header.version,
             algorithm: header.algorithm,
             codec: codec.unwrap_or(Codec::Stored),
-        });
-        Ok(())
+            table_bits: table.map(|form| (form.count_width as u8 * 8, form.size_width as u8 * 8)),
+            checksum,
+        };
+        self.containers.push(Container { at: header.at, range: start..self.out.used, form });
     }
 }
 

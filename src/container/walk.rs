@@ -29,6 +29,8 @@
 //! and P bytes of body; or, on block-allocator objects, u8 1 and 7 + 12k + P bytes that start with `02 00 00`, u32 k and
 //! k rows of 12. The body starts [managed u8][id u32][class u32], or [id][class] on classes that are not managed.
 
+use std::collections::BTreeSet;
+
 use super::data::Unpacked;
 use super::forge::{Entry, latin};
 use super::object::{Generation, Object, class};
@@ -47,11 +49,20 @@ pub struct Context<'a> {
     pub likely: Generation,
 }
 
+/// What was found out on the way.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// What contradicts the notes or was decided against the usual.
+    pub notes: Vec<String>,
+    /// The forms in which directories were read.
+    pub directories: BTreeSet<&'static str>,
+}
+
 /// Calls `visit` with every object of an unpacked payload. `Err` where nothing in it reads as an object.
 pub fn for_each_object(
     unpacked: &Unpacked<'_>,
     context: Context<'_>,
-    notes: &mut Vec<String>,
+    findings: &mut Findings,
     visit: Visit<'_>,
 ) -> Result<()> {
     if unpacked.containers.is_empty() {
@@ -65,6 +76,8 @@ pub fn for_each_object(
         match Directory::find(bytes, container.range.end, ends, context.likely) {
             Ok((directory, taken)) => {
                 let start = container.range.end;
+                let notes = &mut findings.notes;
+                findings.directories.insert(directory.form.name());
                 let objects = &unpacked.bytes[start..start + directory.total];
                 if directory.form != DirectoryForm::usual(context.likely) {
                     notes.push(format!(

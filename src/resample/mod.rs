@@ -6,10 +6,11 @@
 //! 1. [`align_signs`]; of GTA V [`apply_facial_guesses`] and [`follow_thighs`].
 //! 2. [`compose_additive`], then [`root_motion`]: what is animated.
 //! 3. [`bake`], or [`reduce`] (which puts its own keys between keys), or [`add_inbetweens`]: when keys stand.
-//! 4. [`align_signs`] again, for the keys that passes made, and [`collapse_constant`].
+//! 4. [`align_signs`] again, for the keys that passes made, [`collapse_constant`] and [`hold_from_start`].
 
 mod bake;
 mod compose;
+mod edges;
 mod inbetween;
 mod measure;
 mod quantize;
@@ -20,9 +21,10 @@ mod stage;
 
 pub use bake::{Bake, bake};
 pub use compose::{AdditiveBase, RootMotion, compose_additive, root_motion};
+pub use edges::hold_from_start;
 pub use inbetween::{Path, Slerp, add_inbetweens, add_inbetweens_for};
 pub use measure::{ErrorReport, measure};
-pub use quantize::{QUANTIZE_MM, dequantize_i16, quantize_cost, quantize_i16};
+pub use quantize::{QUANTIZE_MM, dequantize_i16, quantize_cost, quantize_i16, round_rotations};
 pub use rage::{apply_facial_guesses, follow_thighs};
-pub use reduce::{Reduction, drop_at_rest, reduce};
+pub use reduce::{Reduction, drop_at_rest, reduce, reduce_quantized};
 pub use signs::{align_signs, collapse_constant};

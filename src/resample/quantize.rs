@@ -3,10 +3,10 @@
 use super::measure::{ErrorReport, measure_same_rule};
 use crate::model::{Clip, Property, Skeleton, Values};
 
-/// The bound, in millimetres, past which a writer refuses 16-bit rotations where no `--reduce` bound is given: what
-/// the project holds its default output to at the keys is 0.01 mm, and a body whose every joint is off by the
-/// largest rounding error (0.0035 degrees, notes, gltf-fbx 0.11) a tenth of a millimetre per metre of reach.
-pub const QUANTIZE_MM: f64 = 1.0;
+/// The bound, in millimetres, past which a writer refuses 16-bit rotations where no `--reduce` bound is given. Each
+/// rotation is off by up to 0.0035 degrees (notes, gltf-fbx 0.11), 0.06 mm per metre of reach; down the chains of
+/// real dictionaries that adds up to 0.05 to 0.14 mm. Past half a millimetre something is far from the body.
+pub const QUANTIZE_MM: f64 = 0.5;
 
 /// A component as glTF stores it in a normalised i16: nearest of -32767 to 32767 (ties away from 0).
 #[inline]
@@ -22,16 +22,21 @@ pub fn dequantize_i16(value: i16) -> f32 {
 
 /// What 16-bit rotations cost a clip as it stands: the largest displacement (mm, 10 cm from a joint, in model space)
 /// and turn (degrees), at keys and between them, both versions played by glTF's rule. A writer compares `max_mm`
-/// with its bound: that of `--reduce` where one is given, else [`QUANTIZE_MM`].
+/// with [`QUANTIZE_MM`]; together with `--reduce` it is [`reduce_quantized`](super::reduce_quantized) that decides.
 pub fn quantize_cost(clip: &Clip, rig: &Skeleton) -> ErrorReport {
     let mut rounded = clip.clone();
-    for track in rounded.tracks.iter_mut().filter(|t| t.target.property == Property::Rotation) {
+    round_rotations(&mut rounded);
+    measure_same_rule(clip, &rounded, rig)
+}
+
+/// Gives each rotation of a joint the value that a reader of the 16 bits sees. Not normalised again: readers differ,
+/// and the difference is of second order.
+pub fn round_rotations(clip: &mut Clip) {
+    for track in clip.tracks.iter_mut().filter(|t| t.target.property == Property::Rotation) {
         if let Values::Quat(keys) = &mut track.curve.values {
             for key in keys {
-                // Not normalised again: readers differ, and the difference is of second order.
                 *key = glam::Quat::from_array(key.to_array().map(|c| dequantize_i16(quantize_i16(c))));
             }
         }
     }
-    measure_same_rule(clip, &rounded, rig)
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::inbetween::{Slerp, split_track};
+use super::quantize::{dequantize_i16, quantize_i16, round_rotations};
 use super::signs::{align, align_signs, all_equal};
 use super::stage::{Arc, Kept, LANES, NONE, SHELL_M, Stage, sin_cos, unit};
 use crate::error::{Error, Result};
@@ -54,6 +55,7 @@ const LONGEST_STEP_DOT: f64 = 0.258_819_045;
 ///    `(c^(2/3) + C^(2/3))^(3/2)`.
 /// 2. Each track is fitted alone: from a kept key to the farthest one that holds the budget at every key between,
 ///    by doubling and bisection.
+///    Tracks then get the same keys where that is fewer bytes than instants of their own.
 /// 3. Source (its own interpolation) and result are posed in model space at the union of all keys and between them.
 ///    Where a point moves too far, the chain's track that moves it most gets back the key that it misses most;
 ///    again, only around what changed, until every point holds.
@@ -63,6 +65,29 @@ const LONGEST_STEP_DOT: f64 = 0.258_819_045;
 /// # Errors
 /// A bound that is not a positive number.
 pub fn reduce(clip: &mut Clip, rig: &Skeleton, max_mm: f64) -> Result<Reduction> {
+    let (reduced, report) = within(clip, rig, max_mm, false)?;
+    *clip = reduced;
+    Ok(report)
+}
+
+/// [`reduce`] for a writer that stores rotations as normalised i16: they are rounded before keys are chosen, so the
+/// bound holds for what is written. The rounded rotations are left in the clip.
+///
+/// # Errors
+/// A bound that is not a positive number; one that the rounding alone breaks: then the clip is left as it was.
+pub fn reduce_quantized(clip: &mut Clip, rig: &Skeleton, max_mm: f64) -> Result<Reduction> {
+    let (reduced, report) = within(clip, rig, max_mm, true)?;
+    if report.bound_mm > max_mm {
+        return Err(Error::usage(format!(
+            "found that 16-bit rotations move points by up to {:.4} mm, expected at most the {max_mm} mm of the reduction",
+            report.bound_mm
+        )));
+    }
+    *clip = reduced;
+    Ok(report)
+}
+
+fn within(clip: &mut Clip, rig: &Skeleton, max_mm: f64, quantized: bool) -> Result<(Clip, Reduction)> {
     if !(max_mm > 0.0 && max_mm.is_finite()) {
         return Err(Error::usage(format!(
             "found {max_mm} mm as bound of the reduction, expected a positive number"
@@ -74,12 +99,11 @@ pub fn reduce(clip: &mut Clip, rig: &Skeleton, max_mm: f64) -> Result<Reduction>
     // many joints of a chain turn fast at once.
     let mut share = 0.25;
     loop {
-        let (reduced, mut report) = attempt(clip, rig, max_m, share);
+        let (reduced, mut report) = attempt(clip, rig, max_m, share, quantized);
         if report.bound_mm <= max_mm || share < 0.005 {
             report.keys_before = keys(clip);
-            *clip = reduced;
-            report.keys_after = keys(clip);
-            return Ok(report);
+            report.keys_after = keys(&reduced);
+            return Ok((reduced, report));
         }
         share *= 0.2;
     }
@@ -107,12 +131,16 @@ struct Fit {
     budget: f64,
     /// Spans (seconds) in which this round has put keys.
     fresh: Vec<(f64, f64)>,
+    /// Tracks of one group have the same keys.
+    group: usize,
+    /// Rotations are stored in 16 bits.
+    quantized: bool,
 }
 
 /// The arm, metres, that a camera's rotation is held to.
 const CAMERA_M: f64 = 1.0;
 
-fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64) -> (Clip, Reduction) {
+fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: bool) -> (Clip, Reduction) {
     let mut dense = source.clone();
     let reach = {
         let stage = Stage::new(rig, source, source, 0);
@@ -134,6 +162,9 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64) -> (Clip, Redu
     }
     align_signs(&mut dense);
 
+    if quantized {
+        round_rotations(&mut dense);
+    }
     let mut stage = Stage::new(rig, source, &dense, 1);
     let mut fits = Vec::new();
     for (j, joint) in stage.joints.iter().enumerate() {
@@ -149,7 +180,18 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64) -> (Clip, Redu
                 _ => continue,
             };
             let lever_m = if kind == 0 { 1.0 } else { reach[j] };
-            fits.push(Fit { joint: j, track, kind, values, lever_m, budget: 0.0, fresh: Vec::new() });
+            let group = fits.len();
+            fits.push(Fit {
+                joint: j,
+                track,
+                kind,
+                values,
+                lever_m,
+                budget: 0.0,
+                fresh: Vec::new(),
+                group,
+                quantized,
+            });
         }
     }
     share_out(&stage, &mut fits, max_m);
@@ -159,6 +201,7 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64) -> (Clip, Redu
         kept[fit.track as usize] =
             fit.first(stage.changed_seconds(fit.track), CONSTANT * max_m / fit.lever_m);
     }
+    share_keys(&dense, &mut fits, &mut kept);
     let mut report = Reduction::default();
     repair(&mut stage, &mut fits, &mut kept, max_m, &mut report);
     drop(stage);
@@ -381,13 +424,125 @@ impl Fit {
         if self.kind == 1 {
             middle = unit(middle);
         }
-        let middle = middle.map(|v| f64::from(v as f32));
+        let as_stored = |v: f64| match self.quantized && self.kind == 1 {
+            true => f64::from(dequantize_i16(quantize_i16(v as f32))),
+            false => f64::from(v as f32),
+        };
+        let middle = middle.map(as_stored);
         let factor = if self.kind == 1 { 2.0 } else { 1.0 };
         let near = |v: &[f64; 4]| {
             let d2: f64 = (0..4).map(|c| (v[c] - middle[c]) * (v[c] - middle[c])).sum();
             d2.sqrt() * factor <= budget
         };
         self.values.iter().all(near).then_some(middle)
+    }
+}
+
+/// Gives tracks the same keys where that costs fewer bytes: their instants are then written once.
+fn share_keys(clip: &Clip, fits: &mut [Fit], kept: &mut [Kept]) {
+    /// f32 instant; accessor of instants with its bounds, as JSON.
+    const INSTANT_BYTES: usize = 4;
+    const ACCESSOR_BYTES: usize = 130;
+    struct Group {
+        timeline: u32,
+        keys: Vec<u64>,
+        /// Of a key's values, in all tracks.
+        value_bytes: usize,
+        /// Keys of the timeline, and of those the most that one of the tracks does without.
+        all: usize,
+        dropped: usize,
+        fits: Vec<usize>,
+    }
+    let cost = |keys: usize, value_bytes: usize| keys * (value_bytes + INSTANT_BYTES) + ACCESSOR_BYTES;
+    let mut groups: Vec<Group> = Vec::new();
+    for (n, fit) in fits.iter().enumerate() {
+        let kept = &kept[fit.track as usize];
+        if kept.constant.is_some() {
+            continue;
+        }
+        let mut keys = vec![0u64; fit.values.len().div_ceil(64)];
+        for k in &kept.keys {
+            keys[*k as usize / 64] |= 1 << (k % 64);
+        }
+        let timeline = clip.tracks[fit.track as usize].timeline;
+        let value_bytes = match (fit.kind, fit.quantized) {
+            (1, true) => 8,
+            (1, false) => 16,
+            _ => 12,
+        };
+        let all = fit.values.len();
+        let dropped = all - kept.keys.len();
+        groups.push(Group { timeline, keys, value_bytes, all, dropped, fits: vec![n] });
+    }
+    let count = |g: &Group| g.keys.iter().map(|w| w.count_ones() as usize).sum::<usize>();
+    let gain = |a: &Group, b: &Group| {
+        if a.timeline != b.timeline {
+            return 0;
+        }
+        let joined: usize = a.keys.iter().zip(&b.keys).map(|(a, b)| (a | b).count_ones() as usize).sum();
+        // No more than half of what a track dropped comes back: few keys are what was asked for.
+        if 2 * (a.all - joined) < a.dropped.max(b.dropped) {
+            return 0;
+        }
+        (cost(count(a), a.value_bytes) + cost(count(b), b.value_bytes))
+            .saturating_sub(cost(joined, a.value_bytes + b.value_bytes))
+    };
+    // For each group the best of the later ones.
+    let best = |groups: &[Group], i: usize| {
+        let mut best = (0, 0);
+        for j in i + 1..groups.len() {
+            let gain = gain(&groups[i], &groups[j]);
+            if gain > best.0 {
+                best = (gain, j);
+            }
+        }
+        best
+    };
+    let mut bests: Vec<(usize, usize)> = (0..groups.len()).map(|i| best(&groups, i)).collect();
+    while let Some((i, (most, j))) =
+        bests.iter().copied().enumerate().max_by_key(|(i, b)| (b.0, usize::MAX - i))
+    {
+        if most == 0 {
+            break;
+        }
+        // The later one goes into the earlier; its place stays, empty, so that no number changes.
+        let other = std::mem::replace(
+            &mut groups[j],
+            Group {
+                timeline: NONE - j as u32,
+                keys: Vec::new(),
+                value_bytes: 0,
+                all: 0,
+                dropped: 0,
+                fits: Vec::new(),
+            },
+        );
+        let group = &mut groups[i];
+        group.keys.iter_mut().zip(&other.keys).for_each(|(a, b)| *a |= b);
+        group.value_bytes += other.value_bytes;
+        group.dropped = group.dropped.max(other.dropped);
+        group.fits.extend(other.fits);
+        bests[j] = (0, 0);
+        for k in 0..=i.max(j) {
+            if k == i || bests[k].0 > 0 && (bests[k].1 == i || bests[k].1 == j) {
+                bests[k] = best(&groups, k);
+            } else if k < i {
+                let gain = gain(&groups[k], &groups[i]);
+                if gain > bests[k].0 {
+                    bests[k] = (gain, i);
+                }
+            }
+        }
+    }
+    for (number, group) in groups.iter().enumerate().filter(|(_, g)| g.fits.len() > 1) {
+        let keys: Vec<u32> = (0..group.keys.len() as u32 * 64)
+            .filter(|k| group.keys[*k as usize / 64] >> (k % 64) & 1 == 1)
+            .collect();
+        for n in &group.fits {
+            // Beside the numbers of tracks that stay alone.
+            fits[*n].group = kept.len() + number;
+            kept[fits[*n].track as usize].keys.clone_from(&keys);
+        }
     }
 }
 
@@ -509,7 +664,7 @@ fn mend(
     }
     moved.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     for (_, n) in moved {
-        let fit = &mut fits[n];
+        let fit = &fits[n];
         let seconds = stage.changed_seconds(fit.track);
         let track = &mut kept[fit.track as usize];
         let end = fit.values.len() - 1;
@@ -520,15 +675,19 @@ fn mend(
                 keys.insert(1, fit.worst(seconds, 0, end) as u32);
             }
             track.keys = keys;
-            fit.fresh.push((f64::NEG_INFINITY, f64::INFINITY));
+            fits[n].fresh.push((f64::NEG_INFINITY, f64::INFINITY));
             return;
         }
         // Between which kept keys the instant lies.
         let after = track.keys.partition_point(|k| seconds[*k as usize] <= t).clamp(1, track.keys.len() - 1);
         let (from, to) = (track.keys[after - 1] as usize, track.keys[after] as usize);
         if to > from + 1 && t >= seconds[from] && t <= seconds[to] {
-            track.keys.insert(after, fit.worst(seconds, from, to) as u32);
-            fit.fresh.push((seconds[from], seconds[to]));
+            let key = fit.worst(seconds, from, to) as u32;
+            let group = fit.group;
+            for fit in fits.iter_mut().filter(|f| f.group == group) {
+                kept[fit.track as usize].keys.insert(after, key);
+                fit.fresh.push((seconds[from], seconds[to]));
+            }
             return;
         }
     }

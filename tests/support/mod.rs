@@ -1,7 +1,8 @@
-//! What the tests share. `shared()` finds the folder of inputs with right values.
+//! What the tests share. `shared()` finds the folder of inputs with right values, `tool()` what make installs.
 #![allow(dead_code)]
 
 pub mod glb;
+pub mod ycd_writer;
 
 use std::path::PathBuf;
 
@@ -16,4 +17,14 @@ pub fn shared() -> Option<PathBuf> {
         eprintln!("skipped: {} is not there", folder.display());
         None
     }
+}
+
+/// What an environment variable says of a tool that `make test` installs, or `None` (with a message).
+pub fn tool(variable: &str) -> Option<String> {
+    let value = std::env::var(variable).ok().filter(|v| !v.is_empty());
+    if value.is_none() {
+        assert!(std::env::var("CI").is_err(), "{variable} must be set in CI: run `make test`");
+        eprintln!("skipped: {variable} is not set (make test sets it)");
+    }
+    value
 }

@@ -11,7 +11,7 @@ use std::fmt;
 const MODULUS: u32 = 65521;
 
 /// The checksum of a container's blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Checksum {
     /// Adler-32 with both sums started at 0.
     AdlerFromZero,

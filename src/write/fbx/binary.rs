@@ -48,31 +48,33 @@ const FOOTER_ID: [u8; 16] = *b"\xfa\xbc\xab\x09\xd0\xc8\xd4\x66\xb1\x76\xfb\x83\
 const END_MAGIC: [u8; 16] = *b"\xf8\x5a\x8c\x6a\xde\xf5\xd9\x7e\xec\xe9\x0c\xe3\x75\x8f\x29\x0b";
 /// Ends the list of records inside a record. Also stands for an empty list.
 const NULL_RECORD: [u8; 13] = [0; 13];
-/// Shorter arrays stay plain: zlib's own setup costs more than it can save.
-const COMPRESS_FROM_BYTES: usize = 512;
 
 /// A type that an array property can hold.
 pub trait Element: bytemuck::NoUninit {
     /// Its type letter.
     const LETTER: u8;
+    /// Shorter arrays (bytes) stay plain: zlib's own setup, some microseconds, costs more than it can save. That
+    /// is early for ticks, of which three curves share one array, and late for values, which hardly shrink.
+    const COMPRESS_FROM: usize;
     /// Little-endian bytes, for machines that are not.
     fn put(self, out: &mut Vec<u8>);
 }
 
 macro_rules! element {
-    ($type:ty, $letter:literal) => {
+    ($type:ty, $letter:literal, $compress_from:literal) => {
         impl Element for $type {
             const LETTER: u8 = $letter;
+            const COMPRESS_FROM: usize = $compress_from;
             fn put(self, out: &mut Vec<u8>) {
                 out.extend_from_slice(&self.to_le_bytes());
             }
         }
     };
 }
-element!(i32, b'i');
-element!(i64, b'l');
-element!(f32, b'f');
-element!(f64, b'd');
+element!(i32, b'i', 512);
+element!(i64, b'l', 512);
+element!(f32, b'f', 4096);
+element!(f64, b'd', 512);
 
 /// A record whose end is not written yet.
 #[derive(Debug)]
@@ -109,6 +111,11 @@ impl<'a> Writer<'a> {
         let deflate =
             compress.then(|| Deflate { state: Compress::new(Compression::fast(), true), plain: Vec::new() });
         Writer { out, open: Vec::new(), deflate }
+    }
+
+    /// Makes room for about so many bytes.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.out.reserve(bytes);
     }
 
     /// Opens a record; properties first, then records inside, then [`Writer::end`].
@@ -321,7 +328,7 @@ fn encode<T: Element>(values: &[T], deflate: Option<&mut Deflate>, out: &mut Vec
     out.extend_from_slice(&(values.len() as u32).to_le_bytes());
     let size = size_of_val(values);
     if let Some(deflate) = deflate
-        && size >= COMPRESS_FROM_BYTES
+        && size >= T::COMPRESS_FROM
     {
         let header = out.len();
         out.extend_from_slice(&1u32.to_le_bytes());

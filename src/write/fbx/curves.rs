@@ -90,9 +90,15 @@ impl Keys {
     #[inline]
     fn push(&mut self, tick: i64, value: [f32; 3]) {
         self.ticks.push(tick);
-        for (values, v) in self.values.iter_mut().zip(value) {
-            values.push(v);
-        }
+        let [x, y, z] = &mut self.values;
+        x.push(value[0]);
+        y.push(value[1]);
+        z.push(value[2]);
+    }
+
+    fn reserve(&mut self, keys: usize) {
+        self.ticks.reserve(keys);
+        self.values.iter_mut().for_each(|v| v.reserve(keys));
     }
 
     /// Repeats the last value just before `tick`, which ends its hold.
@@ -154,6 +160,7 @@ impl Keys {
             }
             return;
         }
+        self.reserve(ticks.len());
         self.ticks.extend_from_slice(ticks);
         let [x, y, z] = &mut self.values;
         for v in keys.iter().map(|&i| value(i)) {
@@ -194,6 +201,7 @@ impl Keys {
         if values.is_empty() {
             return;
         }
+        self.reserve(ticks.len());
         let step = interpolation == Interpolation::Step;
         let tolerance = tolerance * MARGIN;
         let mut way = Way { angles: start, ..Way::default() };
@@ -206,7 +214,7 @@ impl Keys {
                 last = Some((tick, raw));
                 continue;
             };
-            if way.angles.iter().any(|a| a.abs() > REWIND) && tick - last_tick > 1 {
+            if way.is_far() && tick - last_tick > 1 {
                 way.set(way.angles.map(|a| a - TAU * (a / TAU).round()));
                 self.push(last_tick + 1, way.degrees());
                 self.added = true;
@@ -273,14 +281,23 @@ pub fn nearest_angles(q: Quat, near: Angles) -> Angles {
 #[inline]
 pub fn degrees(angles: Angles) -> [f32; 3] {
     // -0 + 0 = 0.
-    angles.map(|a| a.to_degrees() as f32 + 0.0)
+    let [x, y, z] = angles;
+    [x.to_degrees() as f32 + 0.0, y.to_degrees() as f32 + 0.0, z.to_degrees() as f32 + 0.0]
 }
 
-/// In f64 and of length 1; no rotation where the source's four numbers are none.
+/// In f64, of about length 1; no rotation where the source's four numbers are none. What a unit quaternion lost
+/// by rounding is left as it is: no angle depends on the length, and the source interpolates these numbers.
+#[inline]
 fn unit(q: Quat) -> DQuat {
     let q = q.as_dquat();
-    let length = q.length();
-    if length.is_finite() && length > 1e-6 { q * (1.0 / length) } else { DQuat::IDENTITY }
+    let squared = q.length_squared();
+    if (0.9..1.1).contains(&squared) {
+        q
+    } else if squared.is_finite() && squared > 1e-12 {
+        q * (1.0 / squared.sqrt())
+    } else {
+        DQuat::IDENTITY
+    }
 }
 
 /// A quaternion of q = qz qy qx in the form that separates its angles. With X, Y, Z the half angles:
@@ -379,6 +396,12 @@ impl Way {
         self.half = Some(half);
     }
 
+    #[inline]
+    fn is_far(&self) -> bool {
+        let [x, y, z] = self.angles;
+        x.abs().max(y.abs()).max(z.abs()) > REWIND
+    }
+
     /// Other angles of the same rotation.
     fn set(&mut self, angles: Angles) {
         self.angles = angles;
@@ -409,7 +432,7 @@ fn cos_is_negative(a: f64) -> bool {
 /// they do not.
 #[inline]
 fn bound(from: Angles, to: Angles) -> f64 {
-    let [x, y, z] = [0, 1, 2].map(|i| (to[i] - from[i]).abs());
+    let (x, y, z) = ((to[0] - from[0]).abs(), (to[1] - from[1]).abs(), (to[2] - from[2]).abs());
     let all = x + y + z;
     // The formula is the first term of a series: the rest stays below a tenth of it up to here.
     if all > 0.4 {

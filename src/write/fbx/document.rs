@@ -42,6 +42,20 @@ const CUSTOM_TIME_MODE: i32 = 14;
 /// How near (relative) a rate is to one of [`TIME_MODES`] to be it: lengths are f32.
 const SAME_RATE: f64 = 1e-4;
 
+/// About how large (bytes) the file will be without compression: growing it is a tenth of the work otherwise.
+fn expected_size(scene: &Scene<'_>) -> usize {
+    /// A channel without its keys: a curve node, three curves, their connections.
+    const CHANNEL: usize = 1500;
+    /// A key of three curves: ticks and values.
+    const KEY: usize = 3 * (8 + 4);
+    let keys = |a: &Animation<'_>| -> usize {
+        let tracks = a.channels.iter().filter_map(|c| a.clip.tracks.get(c.track?));
+        tracks.map(|t| t.curve.values.len()).sum()
+    };
+    let animations = scene.animations.iter();
+    animations.map(|a| a.channels.len() * CHANNEL + keys(a) * KEY).sum::<usize>() + 64 * 1024
+}
+
 /// What a curve node calls its three numbers.
 const AXES: [&str; 3] = ["d|X", "d|Y", "d|Z"];
 
@@ -62,6 +76,7 @@ pub fn write(scene: &Scene<'_>, options: &Options, out: &mut Vec<u8>) -> Result<
         rate_hz: rate_hz(scene),
         scratch: Scratch::default(),
     };
+    document.w.reserve(expected_size(scene));
     document.header();
     document.settings();
     document.documents();

@@ -4,8 +4,9 @@
 use gltf_json as json;
 use json::animation::Interpolation as I;
 use json::extras::Extras;
-use json::validation::Checked::{self, Valid};
+use json::validation::Checked::Valid;
 use json::{Accessor, Index};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -21,6 +22,9 @@ pub struct Animation {
     channels: Vec<Channel>,
     name: String,
     samplers: Vec<json::animation::Sampler>,
+    /// The samplers that are there: input, output, step.
+    #[serde(skip)]
+    known: FxHashMap<(usize, usize, bool), u32>,
 }
 
 #[derive(Debug, Serialize)]
@@ -71,10 +75,11 @@ impl Animation {
             channels: Vec::with_capacity(channels),
             name,
             samplers: Vec::with_capacity(channels),
+            known: FxHashMap::default(),
         }
     }
 
-    /// Adds a channel with a sampler of its own.
+    /// Adds a channel. Channels of equal curves share a sampler: in poses most scales are one value.
     pub fn push(
         &mut self,
         input: Index<Accessor>,
@@ -82,18 +87,19 @@ impl Animation {
         output: Index<Accessor>,
         target: Target,
     ) {
-        self.channels.push(Channel { sampler: self.samplers.len() as u32, target });
-        let interpolation: Checked<I> = Valid(match interpolation {
-            Interpolation::Step => I::Step,
-            Interpolation::Linear | Interpolation::Nlerp => I::Linear,
+        let step = interpolation == Interpolation::Step;
+        let samplers = &mut self.samplers;
+        let sampler = *self.known.entry((input.value(), output.value(), step)).or_insert_with(|| {
+            samplers.push(json::animation::Sampler {
+                extensions: None,
+                extras: None,
+                input,
+                interpolation: Valid(if step { I::Step } else { I::Linear }),
+                output,
+            });
+            (samplers.len() - 1) as u32
         });
-        self.samplers.push(json::animation::Sampler {
-            extensions: None,
-            extras: None,
-            input,
-            interpolation,
-            output,
-        });
+        self.channels.push(Channel { sampler, target });
     }
 
     /// Whether a channel needs [`POINTER`].

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Installs what the tests need beside cargo into target/test-tools: the Khronos validator and gltfpack (npm),
+# Blender as a Python module (PyPI; needs Python 3.11), assimp and the libraries that Blender links (Debian, as root).
+# What is there already is left alone. Where one cannot be had, its tests say so and are skipped, except in CI
+# (CI=true), where this script fails.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+tools="$PWD/target/test-tools"
+mkdir -p "$tools"
+step() { echo "tools: $*"; }
+missing() {
+  echo "tools: MISSING $*" >&2
+  if [ "${CI:-}" = true ]; then exit 1; fi
+}
+
+if [ ! -d "$tools/node_modules/gltf-validator" ] || [ ! -d "$tools/node_modules/gltfpack" ]; then
+  if command -v npm >/dev/null; then
+    step "gltf-validator and gltfpack (npm)"
+    npm install --silent --no-audit --no-fund --no-save --prefix "$tools" gltf-validator@2.0.0-dev.3.10 gltfpack@1 \
+      || missing "the npm packages gltf-validator and gltfpack"
+  else
+    missing "npm, for gltf-validator and gltfpack"
+  fi
+fi
+
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  wanted=(assimp-utils libxrender1 libxxf86vm1 libxfixes3 libxi6 libxkbcommon0 libsm6 libice6 libgl1 libegl1)
+  absent=()
+  for package in "${wanted[@]}"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok' || absent+=("$package")
+  done
+  if [ "${#absent[@]}" -gt 0 ]; then
+    step "${absent[*]} (Debian)"
+    (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${absent[@]}") \
+      >"$tools/apt.log" 2>&1 || { tail -n 5 "$tools/apt.log" >&2; missing "${absent[*]}"; }
+  fi
+fi
+
+python=""
+for candidate in python3.11 python3; do
+  if command -v "$candidate" >/dev/null && "$candidate" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))'; then
+    python="$candidate"
+    break
+  fi
+done
+if [ -z "$python" ]; then
+  missing "Python 3.11, for Blender as a module (bpy 5.0.1)"
+elif ! "$tools/python/bin/python" -c 'import bpy, szio' >/dev/null 2>&1; then
+  step "bpy 5.0.1 and szio (PyPI; Blender is about 350 MB)"
+  rm -rf "$tools/python"
+  "$python" -m venv "$tools/python"
+  "$tools/python/bin/pip" install --quiet --disable-pip-version-check bpy==5.0.1 szio \
+    && "$tools/python/bin/python" -c 'import bpy, szio' >/dev/null \
+    || missing "bpy 5.0.1 and szio"
+fi
+step "ready"
