@@ -675,6 +675,9 @@ fn rates_become_time_modes() {
         (vec![with_clock(Clock::Frames30, 1.0), with_clock(Clock::Ticks60, 1.0)], 60.0),
         (vec![with_clock(span(1.033_333_3, 31), 1.0)], 30.0),
         (vec![with_clock(span(2.0, 48), 1.0)], 24.0),
+        (vec![with_clock(span(12.4, 371), 1.0)], 30.0),
+        (vec![with_clock(span(1.0, 1), 1.0)], 1.0),
+        (vec![with_clock(span(60.0, 1), 1.0)], 1.0),
         (vec![with_clock(span(2.0, 200), 1.0)], 100.0),
         (vec![with_clock(Clock::Frames30, 1.1)], 33.0),
         (vec![with_clock(span(1e-6, 1), 1.0)], 1000.0),
@@ -735,7 +738,7 @@ fn the_same_scene_gives_the_same_bytes() {
 
 fn quat() -> impl Strategy<Value = Quat> {
     [-1.0f32..1.0, -1.0f32..1.0, -1.0f32..1.0, -1.0f32..1.0]
-        .prop_map(|v| Quat::from_array(v))
+        .prop_map(Quat::from_array)
         .prop_filter("a direction", |q| q.length() > 0.1)
         .prop_map(Quat::normalize)
 }
@@ -898,6 +901,7 @@ fn blender_and_assimp_agree() {
             .arg(script)
             .args([&glb, &path])
             .args(["--bones", &rig.joints().len().to_string()])
+            .args(["--fps", "60"])
             .args(["--compare", "Head,LeftHand,RightHand,LeftFoot,RightFoot"])
             .output()
             .unwrap();

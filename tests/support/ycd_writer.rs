@@ -506,14 +506,8 @@ impl Segment {
 
     /// Buckets with chains of entries; where they are and how many.
     fn map(&mut self, entries: &[(u32, usize)], buckets: Option<u16>, cycle: bool) -> (usize, u16) {
-<<<<<<< HEAD
         const SIZES: [u16; 17] =
             [11, 29, 59, 107, 191, 331, 563, 953, 1609, 2729, 4621, 7841, 13297, 22571, 38351, 65167, 65521];
-=======
-        const SIZES: [u16; 17] = [
-            11, 29, 59, 107, 191, 331, 563, 953, 1609, 2729, 4621, 7841, 13297, 22571, 38351, 65167, 65521,
-        ];
->>>>>>> infra
         let count = buckets.unwrap_or_else(|| {
             *SIZES.iter().find(|n| usize::from(**n) > entries.len()).expect("fewer entries")
         });
@@ -775,7 +769,6 @@ fn block(a: &Animation, first: usize, frames: usize) -> Vec<u8> {
         for entry in entries {
             let number = a.tracks[usize::from(entry.track)].number;
             if number == 5 || number == 6 {
-<<<<<<< HEAD
                 refs.push((
                     number,
                     kind as u8,
@@ -783,9 +776,6 @@ fn block(a: &Animation, first: usize, frames: usize) -> Vec<u8> {
                     (params.len() / 4) as u16,
                     frame_bits as u16,
                 ));
-=======
-                refs.push((number, kind as u8, entry.slot as u8, (params.len() / 4) as u16, frame_bits as u16));
->>>>>>> infra
             }
             let mut float = |v: &f32| params.extend(v.to_le_bytes());
             match &entry.channel {
@@ -989,12 +979,7 @@ pub fn random_component(random: &mut Random, kind: usize, frames: usize, amplitu
             offset,
         },
         5 => {
-<<<<<<< HEAD
             let few: Vec<u32> = (0..1 + random.below(9)).map(|_| random.below(steps + 1) as u32).collect();
-=======
-            let few: Vec<u32> =
-                (0..1 + random.below(9)).map(|_| random.below(steps + 1) as u32).collect();
->>>>>>> infra
             let n = (0..frames).map(|_| few[random.below(few.len())]).collect();
             Channel::Indirect { n, quantum, offset }
         }

@@ -39,9 +39,6 @@ const TIME_MODES: [(f64, i32); 8] =
     [(30.0, 6), (60.0, 3), (24.0, 11), (25.0, 10), (50.0, 4), (48.0, 5), (120.0, 1), (100.0, 2)];
 /// `TimeMode` of any other rate, which stands in `CustomFrameRate`.
 const CUSTOM_TIME_MODE: i32 = 14;
-/// How near (relative) a rate is to one of [`TIME_MODES`] to be it: lengths are f32.
-const SAME_RATE: f64 = 1e-4;
-
 /// About how large (bytes) the file will be without compression: growing it is a tenth of the work otherwise.
 fn expected_size(scene: &Scene<'_>) -> usize {
     /// A channel without its keys: a curve node, three curves, their connections.
@@ -121,19 +118,23 @@ struct TimelineKeys {
     blob: Option<Range<usize>>,
 }
 
-/// The highest rate among the file's clips; 30 Hz where none has one.
+/// The frame rate to declare: the highest among the file's clips, to the next whole number of Hz; 30 where none
+/// has one.
+///
+/// Keys stand where their ticks say, whatever the rate is; but Blender's Python importer places them by the
+/// rounded rate and plays them by the exact one, so that a clip of 371 frames in 12.4 s would be too slow. Such
+/// clips (29.92 Hz) are meant as 30 Hz anyway.
 fn rate_hz(scene: &Scene<'_>) -> f64 {
-    let rate = scene.animations.iter().filter_map(|a| a.clip.rate_hz()).filter(|r| r.is_finite());
-    match rate.reduce(f64::max) {
+    let rates = scene.animations.iter().filter_map(|a| a.clip.rate_hz()).filter(|r| r.is_finite());
+    match rates.reduce(f64::max) {
         // Readers count frames in this: a clip of a few microseconds must not ask for a million of them.
-        Some(rate) if (1.0..=1000.0).contains(&rate) => rate,
-        Some(rate) if rate > 1000.0 => 1000.0,
+        Some(rate) if rate > 0.0 => rate.round().clamp(1.0, 1000.0),
         _ => 30.0,
     }
 }
 
-fn time_mode(rate_hz: f64) -> Option<(f64, i32)> {
-    TIME_MODES.into_iter().find(|(hz, _)| (rate_hz / hz - 1.0).abs() < SAME_RATE)
+fn time_mode(rate_hz: f64) -> Option<i32> {
+    TIME_MODES.into_iter().find(|(hz, _)| rate_hz == *hz).map(|(_, mode)| mode)
 }
 
 /// A user property that curves move.
@@ -323,7 +324,7 @@ impl<'a> Document<'a, '_> {
     fn settings(&mut self) {
         let stop = self.scene.animations.iter().map(|a| stop_tick(a.clip, self.rate_hz)).max();
         let (custom_rate, mode) = match time_mode(self.rate_hz) {
-            Some((_, mode)) => (-1.0, mode),
+            Some(mode) => (-1.0, mode),
             None => (self.rate_hz, CUSTOM_TIME_MODE),
         };
         let w = &mut self.w;
