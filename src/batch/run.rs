@@ -19,6 +19,7 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::cutscene::{self, Cutscenes, Section};
 use super::find::{self, Input, Kind};
 use super::journal::{Done, Journal};
 use super::output::{self, Paths};
@@ -246,6 +247,8 @@ struct Run<'a> {
     paths: Paths,
     names: Names,
     skeletons: Skeletons,
+    /// Which units are joined.
+    cutscenes: Cutscenes,
     /// Fingerprint of everything but the items' own bytes.
     options: String,
     /// Fingerprint of all skeletons of the run.
@@ -275,7 +278,10 @@ struct Bundle {
 
 /// An item on its way to a file.
 struct Job {
+    /// What is read, or what stands for `sections`.
     item: Item,
+    /// The sections of a cutscene, which are joined; none of anything else.
+    sections: Vec<Section>,
     source: String,
     /// Output path without extension.
     stem: String,
@@ -320,6 +326,7 @@ impl<'a> Run<'a> {
             paths: Paths::default(),
             names,
             skeletons,
+            cutscenes: Cutscenes::default(),
             options,
             fingerprint: 0,
             base: None,
@@ -358,7 +365,10 @@ impl<'a> Run<'a> {
                 }
             })
             .collect();
-        let units = self.plan(&inputs, &sources);
+        let mut units = self.plan(&inputs, &sources);
+        if self.settings.join_cutscene {
+            self.cutscenes = Cutscenes::find(&inputs, &sources, &mut units);
+        }
         self.fingerprint = self.skeletons.fingerprint();
         if let Additive::Clip(name) = &self.settings.passes.additive {
             self.base = self.find_base(&inputs, &sources, &units, name);
@@ -370,7 +380,7 @@ impl<'a> Run<'a> {
         let mut rest = &units[..];
         while !rest.is_empty() {
             let mut bytes = 0;
-            let n = rest
+            let mut n = rest
                 .iter()
                 .take(ROUND_UNITS)
                 .take_while(|u| {
@@ -380,6 +390,12 @@ impl<'a> Run<'a> {
                 })
                 .count()
                 .max(1);
+            // The sections of a cutscene are in one round.
+            let cutscene = |unit: &Unit| self.cutscenes.of(unit).map(|(cutscene, _)| cutscene);
+            let last = cutscene(&rest[n - 1]);
+            while last.is_some() && rest.get(n).is_some_and(|unit| cutscene(unit) == last) {
+                n += 1;
+            }
             let (round, later) = rest.split_at(n);
             rest = later;
             self.round(&inputs, &sources, round)?;
@@ -564,19 +580,27 @@ impl<'a> Run<'a> {
         // 2. Paths, repeats, shards.
         let mut jobs = Vec::new();
         let mut last = String::new();
-        for (items, errors) in read {
+        let mut sections: Vec<(usize, Section)> = Vec::new();
+        for (unit, (items, errors)) in units.iter().zip(read) {
             for e in errors {
                 self.fail(&e);
+            }
+            let section = self.cutscenes.of(unit);
+            if sections.first().is_some_and(|(before, _)| section.is_none_or(|(now, _)| now != *before)) {
+                jobs.extend(self.place_cutscene(inputs, &mut sections));
             }
             for item in items {
                 let input = &inputs[item.input];
                 let source = work::source_text(input, &item);
                 last.clone_from(&source);
-                if let Some(job) = self.place(input, item, source) {
-                    jobs.push(job);
+                if let Some((cutscene, number)) = section {
+                    sections.push((cutscene, Section { number, item, source, file: input.path.clone() }));
+                } else {
+                    jobs.extend(self.place(input, item, source, Vec::new()));
                 }
             }
         }
+        jobs.extend(self.place_cutscene(inputs, &mut sections));
         // 3. Make.
         let this = &*self;
         let made: Vec<Made> = jobs.par_iter().map(|job| this.make(inputs, job)).collect();
@@ -589,8 +613,16 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Makes one job of the sections of a cutscene; `None` where there are none, or another shard does it.
+    fn place_cutscene(&mut self, inputs: &[Input], sections: &mut Vec<(usize, Section)>) -> Option<Job> {
+        let cutscene = sections.first()?.0;
+        let sections: Vec<Section> = sections.drain(..).map(|(_, section)| section).collect();
+        let (item, source) = self.cutscenes.item(cutscene, &sections)?;
+        self.place(&inputs[item.input], item, source, sections)
+    }
+
     /// Gives an item its output path; `None` for one that is there already or that another shard does.
-    fn place(&mut self, input: &Input, item: Item, source: String) -> Option<Job> {
+    fn place(&mut self, input: &Input, item: Item, source: String, sections: Vec<Section>) -> Option<Job> {
         let is_object = matches!(item.content, work::Content::Object { .. });
         let identity = (item.id, item.hash);
         // A loose file was given for its own sake, whatever else holds the same clip.
@@ -609,7 +641,10 @@ impl<'a> Run<'a> {
             }
             self.seen.insert(identity, source.clone());
         }
-        let (folder, name) = work::wanted_output(input, &item);
+        let (folder, mut name) = work::wanted_output(input, &item);
+        if !sections.is_empty() {
+            name.clone_from(&item.name);
+        }
         let stem = if is_object && matches!(input.kind, Kind::Anvil(anvil::Kind::Forge | anvil::Kind::Data)) {
             self.paths.unique_by(&folder, &name, &format!("{:X}", item.id))
         } else {
@@ -622,7 +657,7 @@ impl<'a> Run<'a> {
                 return None;
             }
         }
-        Some(Job { item, source, stem })
+        Some(Job { item, sections, source, stem })
     }
 
     /// Everything that an output depends on.
@@ -660,7 +695,10 @@ impl<'a> Run<'a> {
         if settings.write.format == Format::YcdXml {
             return self.make_xml(job, output, key);
         }
-        let read = work::read(&job.item, &job.source)?;
+        let read = match &job.sections[..] {
+            [] => work::read(&job.item, &job.source)?,
+            sections => cutscene::read(sections, &job.source)?,
+        };
         let (errors, mut notes) = (read.errors, read.notes);
         let before = read.clips.len();
         let mut clips: Vec<Clip> = read.clips.into_iter().filter(|c| settings.select.takes(c)).collect();

@@ -118,7 +118,7 @@ impl ClipRow {
                         Property::Rotation => (1, Some("rotation")),
                         Property::Scale => (2, Some("scale")),
                         // Made from tracks that stand in this list themselves.
-                        Property::FieldOfView => (27, Some("field of view")),
+                        Property::FieldOfView => (27, Some("fieldOfView")),
                         Property::UvOffset | Property::UvRotation | Property::UvScale => (17, Some("uv")),
                     };
                     let bone = match target.joint {

@@ -127,7 +127,8 @@ fn material(beside: &Beside) -> json::Material {
         offset: TextureTransformOffset(offset),
         rotation: TextureTransformRotation(rotation),
         scale: json::extensions::texture::TextureTransformScale(scale),
-        tex_coord: None,
+        // gltf-json writes a null where there is none.
+        tex_coord: Some(0),
         extras: None,
     };
     json::Material {

@@ -107,10 +107,10 @@ impl Serialize for OneTrack<'_> {
             Property::Translation => map.serialize_entry("track", "translation")?,
             Property::Rotation => map.serialize_entry("track", "rotation")?,
             Property::Scale => map.serialize_entry("track", "scale")?,
-            Property::FieldOfView => map.serialize_entry("track", "field of view")?,
-            Property::UvOffset => map.serialize_entry("track", "uv offset")?,
-            Property::UvRotation => map.serialize_entry("track", "uv rotation")?,
-            Property::UvScale => map.serialize_entry("track", "uv scale")?,
+            Property::FieldOfView => map.serialize_entry("track", "fieldOfView")?,
+            Property::UvOffset => map.serialize_entry("track", "uvOffset")?,
+            Property::UvRotation => map.serialize_entry("track", "uvRotation")?,
+            Property::UvScale => map.serialize_entry("track", "uvScale")?,
         }
         map.serialize_entry("times", &Times(timeline, track.curve.is_constant()))?;
         match &track.curve.values {
