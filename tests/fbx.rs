@@ -309,9 +309,9 @@ fn a_walk_is_the_same_walk() {
         let (local, world) = worst(&rig, clip, &scene, i, &keys);
         assert!(local < 1e-6 && world < 1e-5, "at keys: {local} {world}");
         let (local, world) = worst(&rig, clip, &scene, i, &between);
-        // 10 cm x 0.05 degrees; chains of joints add up.
+        // 10 cm x 0.05 degrees; no more at the ends of the chains.
         assert!(local < 0.1 * 0.05f64.to_radians() + 1e-6, "between keys: {local}");
-        assert!(world < 1e-3, "between keys, the world over: {world}");
+        assert!(world < 0.1e-3, "between keys, the world over: {world}");
         println!("{}: between keys {local:.2e} m local, {world:.2e} m world", clip.short_name);
     }
 }

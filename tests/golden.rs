@@ -4,7 +4,6 @@
 #[path = "support/anvil_clip.rs"]
 mod anvil_clip;
 #[path = "support/anvil_container.rs"]
-#[allow(dead_code)]
 mod anvil_container;
 mod support;
 

@@ -170,6 +170,19 @@ pub struct Convert {
     #[arg(long, default_value = "deltas", value_name = "MODE", value_parser = additive, help_heading = "Curves")]
     pub additive: Additive,
 
+    /// Thigh-roll bones stay at rest; without it they follow their thighs where they have no rotation of their own
+    #[arg(long, help_heading = "GTA V")]
+    pub no_thigh_roll: bool,
+
+    /// Let facial tracks move their bones, by what is guessed of them
+    #[arg(long, help_heading = "GTA V")]
+    pub facial: bool,
+
+    /// Join the sections of a cutscene (NAME-0.ycd, NAME-1.ycd, ... of one folder) to OUT/NAME.glb, one animation an
+    /// actor
+    #[arg(long, help_heading = "GTA V")]
+    pub join_cutscene: bool,
+
     /// Threads [default: all cores]
     #[arg(
         short = 'j',

@@ -109,11 +109,19 @@ fn settings(args: args::Convert, to: args::To) -> Result<Settings> {
             args::RootMotionArg::Inplace => RootMotion::InPlace,
         },
         additive: args.additive,
+        thigh_roll: !args.no_thigh_roll,
+        facial: args.facial,
         ..Passes::default()
     };
     settings.anvil = anvil::Options { codec: codec(args.codec.as_deref())? };
     settings.skeleton = args.skeleton;
     settings.names = args.names;
+    if args.join_cutscene && settings.write.format == format::Format::YcdXml {
+        return Err(Error::usage(
+            "--join-cutscene joins clips, and ycd.xml holds the records of one dictionary",
+        ));
+    }
+    settings.join_cutscene = args.join_cutscene;
     settings.threads = args.threads;
     settings.bundle = args.bundle;
     settings.shard = args.shard;

@@ -177,7 +177,7 @@ impl<'a> SourcePlayer<'a> {
                 Property::Translation => local.translation = track.curve.vec3_at(place),
                 Property::Scale => local.scale = track.curve.vec3_at(place),
                 Property::Rotation => local.rotation = track.curve.quat_at(place).normalize(),
-                Property::Other(_) => {}
+                _ => {}
             }
         }
         evaluate::model_space(self.rig.joints().iter().map(|j| j.parent), &out.local, &mut out.model);
@@ -194,7 +194,7 @@ impl<'a> SourcePlayer<'a> {
                 Property::Translation => to.translation = from.translation,
                 Property::Scale => to.scale = from.scale,
                 Property::Rotation => to.rotation = from.rotation,
-                Property::Other(_) => {}
+                _ => {}
             }
         }
         evaluate::model_space(shown.joints.iter().map(|j| j.parent), &file.local, &mut file.model);
