@@ -89,6 +89,13 @@ impl Error {
         self
     }
 
+    /// Sets the byte offset, unless one is known already.
+    #[must_use]
+    pub fn or_at(mut self, offset: u64) -> Self {
+        self.0.offset.get_or_insert(offset);
+        self
+    }
+
     /// Adds the name of the archive entry, clip or object. An inner entry is kept: `outer > inner`.
     #[must_use]
     pub fn in_entry(mut self, entry: impl Into<String>) -> Self {

@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::prelude::*;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
+use super::cutscene::{self, Section};
 use super::find::Input;
 use super::journal::{Done, Key, Records};
 use super::output;
 use super::pack::{options_for, prepare};
 use super::settings::{Additive, Settings};
 use super::skeletons::{Choice, Skeletons};
-use super::work::{self, Content, Contents, Item, Names, Source, Unit};
+use super::work::{self, Content, Contents, Item, Names, Read, Source, Unit};
 use crate::container::anvil;
 use crate::container::object::Generation;
 use crate::error::{Error, Result};
@@ -47,7 +48,10 @@ pub(super) struct Maker<'a> {
 /// An item on its way to a file.
 #[derive(Debug)]
 pub(super) struct Job {
+    /// What is read, or what stands for `sections`.
     pub item: Item,
+    /// The sections of a cutscene, which are joined; none of anything else.
+    pub sections: Vec<Section>,
     /// What its clips say of where they come from.
     pub source: String,
     /// Output path without extension.
@@ -164,6 +168,7 @@ impl<'a> Maker<'a> {
         let file = &self.inputs[unit.input].path;
         guard(|| work::items(self.inputs, self.sources, unit, scratch)).unwrap_or_else(|e| Contents {
             input: unit.input,
+            entry: unit.entry,
             errors: vec![e.in_file(file)],
             ..Contents::default()
         })
@@ -226,7 +231,7 @@ impl<'a> Maker<'a> {
         };
         if !settings.select.takes_game(game) {
             let left_out = match &item.content {
-                Content::Dictionary(_) => work::read(item, &job.source)?.clips.len(),
+                Content::Dictionary(_) => self.clips(job)?.clips.len(),
                 _ => 1,
             };
             return Ok(Made { left_out, ..Made::default() });
@@ -246,7 +251,7 @@ impl<'a> Maker<'a> {
         if alone && settings.write.format == Format::YcdXml {
             return self.make_xml(job, output, key);
         }
-        let read = work::read(item, &job.source)?;
+        let read = self.clips(job)?;
         let before = read.clips.len();
         let mut clips: Vec<Clip> = read.clips.into_iter().filter(|c| settings.select.takes(c)).collect();
         let mut made = Made {
@@ -276,6 +281,13 @@ impl<'a> Maker<'a> {
         }
         made.file = Some(self.write(&mut clips, &choice.skeleton, &job.stem, output, key, job.order)?);
         Ok(made)
+    }
+
+    fn clips(&self, job: &Job) -> Result<Read> {
+        match &job.sections[..] {
+            [] => work::read(&job.item, &job.source),
+            sections => cutscene::read(sections, &job.source),
+        }
     }
 
     fn try_make_bundle(&self, bundle: &mut Bundle) -> Result<Made> {

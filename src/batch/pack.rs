@@ -2,11 +2,35 @@
 
 use super::settings::{Additive, Passes, Settings};
 use crate::error::Result;
-use crate::model::{Clip, Skeleton};
+use crate::model::{Clip, JointId, Skeleton};
 use crate::resample::{self, AdditiveBase, RootMotion};
 use crate::rig::{self, JointNames};
 use crate::write::format::{self, Files};
+use crate::write::manifest::ClipRow;
 use crate::write::scene::Scene;
+
+/// What GTA V does to a pose by code of its own; clips of other games have none of these bones.
+fn rage(clip: &mut Clip, skeleton: &Skeleton, names: &dyn JointNames, passes: &Passes) {
+    if passes.facial {
+        let joints = resample::apply_facial_guesses(clip, skeleton);
+        if joints > 0 {
+            clip.warnings.push(format!(
+                "{joints} facial tracks (24 to 26) move their bones by guesses of CodeWalker's, as --facial asks"
+            ));
+        }
+    }
+    if passes.thigh_roll {
+        let rolls = resample::follow_thighs(clip, skeleton);
+        if !rolls.is_empty() {
+            let name = |tag| {
+                let id = JointId::RageTag(tag);
+                names.joint_name(id).map_or_else(|| rig::fallback_name(id), str::to_owned)
+            };
+            let rolls: Vec<String> = rolls.into_iter().map(name).collect();
+            clip.extras.insert(ClipRow::THIGH_ROLLS.to_owned(), rolls.into());
+        }
+    }
+}
 
 /// The passes and the rig: clips as read to clips as written, and what they stand on. `base` is the clip that
 /// additive ones are composed on, where one is named.
@@ -20,6 +44,9 @@ pub fn prepare(
     passes: &Passes,
     base: Option<&Clip>,
 ) -> Result<Skeleton> {
+    for clip in clips.iter_mut() {
+        rage(clip, skeleton, names, passes);
+    }
     let quantize = passes.quantize;
     let mut rig = rig::build(skeleton, clips, names)?;
     for clip in clips.iter_mut() {

@@ -36,6 +36,7 @@ impl Tally {
         let totals = &mut self.totals;
         totals.clips += 1;
         totals.keys += clip.keys;
+        totals.thigh_rolls += u64::from(!clip.thigh_rolls.is_empty());
         totals.clips_with_warnings += u64::from(!clip.warnings.is_empty());
         for name in &clip.unknown_joints {
             count(&mut totals.unknown_joints, name);
@@ -133,6 +134,16 @@ pub fn text(manifest: &Manifest, tally: &Tally) -> String {
             format_args!(
                 "{} clips repeat others (same id, same bytes) and were written once",
                 totals.repeated
+            ),
+        );
+    }
+    if totals.thigh_rolls > 0 {
+        line(
+            &mut out,
+            format_args!(
+                "in {} clips thigh-roll bones without a rotation of their own follow their thighs, as in the game \
+                 (--no-thigh-roll leaves them at rest)",
+                totals.thigh_rolls
             ),
         );
     }

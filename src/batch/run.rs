@@ -21,6 +21,7 @@ use rayon::ThreadPool;
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::cutscene::{Cutscenes, Section};
 use super::find::{self, Input, Kind};
 use super::journal::{Journal, Place};
 use super::make::{Bundle, Finished, Job, Made, Maker};
@@ -147,7 +148,10 @@ pub fn run(settings: &Settings, progress: &mut (dyn Progress + Send + Sync)) -> 
     let plan = pool.install(|| {
         plan(&inputs, &sources, &mut skeletons, |input: &Input| run.progress.look(&input.relative))
     });
-    let Plan { units, uses, errors, notes } = plan;
+    let Plan { mut units, uses, errors, notes } = plan;
+    if settings.join_cutscene {
+        run.cutscenes = Cutscenes::find(&inputs, &sources, &mut units);
+    }
     run.manifest.uses = uses;
     for e in &errors {
         run.fail(e);
@@ -186,7 +190,9 @@ fn work_off(task: Task, maker: &Maker<'_>, scratches: &Scratches) -> Report {
         Task::Read { order, unit } => {
             let size = unit.size;
             let contents = match unit.found {
-                Some(items) => Contents { input: unit.input, items, ..Contents::default() },
+                Some(items) => {
+                    Contents { input: unit.input, entry: unit.entry, items, ..Contents::default() }
+                }
                 None => scratches.with(size, |scratch| maker.read(&unit, scratch)),
             };
             Report::Read { order, contents }
@@ -375,6 +381,9 @@ struct Run<'a> {
     /// Other places of Animations.
     again: FxHashMap<(u64, u128), Vec<String>>,
     journal: Option<Journal>,
+    /// Which units are joined, and the sections that wait for the rest of their cutscene.
+    cutscenes: Cutscenes,
+    sections: Vec<(usize, Section)>,
     /// Files for the manifest, and the Animation that each holds alone.
     listed: Vec<(Place, Option<(u64, u128)>)>,
     waiting: Vec<Waiting>,
@@ -401,6 +410,8 @@ impl<'a> Run<'a> {
             ids: FxHashSet::default(),
             again: FxHashMap::default(),
             journal: None,
+            cutscenes: Cutscenes::default(),
+            sections: Vec::new(),
             listed: Vec::new(),
             waiting: Vec::new(),
             files: 0,
@@ -429,8 +440,10 @@ impl<'a> Run<'a> {
                     flow.read(order, unit);
                 }
                 if flow.pending == 0 {
-                    // Clips that fill no bundle go at the very end.
-                    if self.outcome.stopped || !self.bundle_rest(&mut flow) {
+                    // The last cutscene, and clips that fill no bundle, go at the very end.
+                    if self.outcome.stopped
+                        || !(self.place_cutscene(maker, &mut flow) || self.bundle_rest(&mut flow))
+                    {
                         return Ok(());
                     }
                 }
@@ -467,18 +480,35 @@ impl<'a> Run<'a> {
             self.note(input, note);
         }
         let mut cost = 0;
+        let section = self.cutscenes.of(contents.input, contents.entry);
+        if self.sections.first().is_some_and(|(before, _)| section.is_none_or(|(now, _)| now != *before)) {
+            self.place_cutscene(maker, flow);
+        }
         for item in contents.items {
             let source = work::source_text(input, &item);
-            if let Some(job) = self.place(input, item, source) {
-                cost += job.item.size();
+            cost += item.size();
+            if let Some((cutscene, number)) = section {
+                self.sections.push((cutscene, Section { number, item, source, file: input.path.clone() }));
+            } else if let Some(job) = self.place(input, item, source, Vec::new()) {
                 flow.make(job);
             }
         }
         flow.placed(cost);
     }
 
+    /// Hands out the sections of a cutscene, as one. Returns whether there were some.
+    fn place_cutscene(&mut self, maker: &Maker<'_>, flow: &mut Flow<'_>) -> bool {
+        let sections = std::mem::take(&mut self.sections);
+        let Some((cutscene, _)) = sections.first() else { return false };
+        let cutscene = *cutscene;
+        let sections: Vec<Section> = sections.into_iter().map(|(_, section)| section).collect();
+        let Some((item, source)) = self.cutscenes.item(cutscene, &sections) else { return false };
+        let job = self.place(&maker.inputs[item.input], item, source, sections);
+        job.map(|job| flow.make(job)).is_some()
+    }
+
     /// Gives an item its output path; `None` for one that is there already or that another shard does.
-    fn place(&mut self, input: &Input, item: Item, source: String) -> Option<Job> {
+    fn place(&mut self, input: &Input, item: Item, source: String, sections: Vec<Section>) -> Option<Job> {
         let is_object = !matches!(item.content, Content::Dictionary(_));
         // A loose file was given for its own sake, whatever else holds the same clip.
         if is_object && input.kind != Kind::Anvil(anvil::Kind::Loose) {
@@ -495,7 +525,10 @@ impl<'a> Run<'a> {
                 self.manifest.notes.push(NoteRow { source: source.clone(), note: text, output: None });
             }
         }
-        let (folder, name) = work::wanted_output(input, &item);
+        let (folder, mut name) = work::wanted_output(input, &item);
+        if !sections.is_empty() {
+            name.clone_from(&item.name);
+        }
         let stem = if is_object && matches!(input.kind, Kind::Anvil(anvil::Kind::Forge | anvil::Kind::Data)) {
             self.paths.unique_by(&folder, &name, &format!("{:X}", item.id))
         } else {
@@ -510,7 +543,7 @@ impl<'a> Run<'a> {
                 return None;
             }
         }
-        Some(Job { item, source, stem, order })
+        Some(Job { item, sections, source, stem, order })
     }
 
     fn remember_job(

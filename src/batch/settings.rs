@@ -40,6 +40,8 @@ pub struct Settings {
     pub force: bool,
     /// Only say what would be converted.
     pub list: bool,
+    /// Sections of a cutscene become one file ([`super::cutscene`]).
+    pub join_cutscene: bool,
 }
 
 /// What happens to curves between reading and writing.
@@ -57,6 +59,10 @@ pub struct Passes {
     pub root_motion: RootMotion,
     /// What additive clips stand on.
     pub additive: Additive,
+    /// GTA V: thigh-roll bones without a rotation of their own follow their thighs.
+    pub thigh_roll: bool,
+    /// GTA V: facial tracks move their bones by what is guessed of them.
+    pub facial: bool,
 }
 
 /// What happens to additive clips.
@@ -80,6 +86,8 @@ impl Default for Passes {
             quantize: false,
             root_motion: RootMotion::Keep,
             additive: Additive::Deltas,
+            thigh_roll: true,
+            facial: false,
         }
     }
 }
@@ -168,6 +176,7 @@ impl Settings {
             shard: None,
             force: false,
             list: false,
+            join_cutscene: false,
         }
     }
 

@@ -144,7 +144,7 @@ impl Skeletons {
         }
         let moved: FxHashSet<JointId> = joints
             .into_iter()
-            .filter(|(id, moves)| *moves && *id != JointId::RootMotion)
+            .filter(|(id, moves)| *moves && id.is_joint() && *id != JointId::RootMotion)
             .map(|(id, _)| id)
             .collect();
         let (skeleton, note) = self.look(input, clips, is_rage, &moved)?;
@@ -225,6 +225,8 @@ fn push_joint(bytes: &mut Vec<u8>, joint: JointId) {
         JointId::RootMotion => (0, 0),
         JointId::RageTag(tag) => (1, u32::from(tag)),
         JointId::Crc32(crc) => (2, crc),
+        JointId::Camera(tag) => (3, u32::from(tag)),
+        JointId::Texture(tag) => (4, u32::from(tag)),
     };
     bytes.push(kind);
     bytes.extend(value.to_le_bytes());

@@ -247,8 +247,10 @@ fn label(object: &Object<'_>) -> String {
 /// What a unit holds.
 #[derive(Debug, Default)]
 pub struct Contents {
-    /// Index of its input.
+    /// Index of its input, and of its entry there.
     pub input: usize,
+    /// See [`Unit::entry`].
+    pub entry: usize,
     /// Its items.
     pub items: Vec<Item>,
     /// What could not be read of it.
@@ -265,7 +267,7 @@ pub fn items(
     scratch: &mut anvil::Scratch,
 ) -> Contents {
     let input = &inputs[unit.input];
-    let mut out = Contents { input: unit.input, ..Contents::default() };
+    let mut out = Contents { input: unit.input, entry: unit.entry, ..Contents::default() };
     let dictionary = |bytes: Vec<u8>, entry: Option<&rpf7::Entry>| Item {
         input: unit.input,
         entry: entry.map(|e| e.path.clone()),
@@ -420,7 +422,7 @@ impl JointNames for Names {
         match id {
             JointId::RageTag(tag) => rage::bone_name(tag),
             JointId::Crc32(crc) => self.anvil.get(crc),
-            JointId::RootMotion => None,
+            JointId::RootMotion | JointId::Camera(_) | JointId::Texture(_) => None,
         }
     }
 }

@@ -111,6 +111,7 @@ fn animation(item: Element, hash: u32) -> Result<Animation<'static>> {
         .map(|(i, s)| sequence(s, tracks.len()).map_err(|e| e.in_entry(format!("sequence {i}"))))
         .collect::<Result<_>>()?;
     Ok(Animation {
+        at: item.offset(),
         hash,
         flags: item.value_or("Unknown10", 0)?,
         frames,
@@ -151,6 +152,7 @@ fn sequence(item: Element, tracks: usize) -> Result<Sequence<'static>> {
         }
     }
     Ok(Sequence {
+        at: item.offset(),
         signature: hash_of_text(&item.child_text("Hash")?),
         frames,
         chunk: CHUNK,

@@ -296,7 +296,12 @@ pub fn large_forge(path: &Path, size: u64, keys: u64) -> io::Result<Written> {
         for half in 0..2u64 {
             let id = 0x30_0000_0000 + 2 * i + half;
             let object = containers::object64("Unknown", id, &name, None, &other);
-            forge.add(id, &format!("Other_{id:X}"), "Unknown", &containers::pair64(&container, &[(id, object)]))?;
+            forge.add(
+                id,
+                &format!("Other_{id:X}"),
+                "Unknown",
+                &containers::pair64(&container, &[(id, object)]),
+            )?;
         }
     }
     forge.add(0x91, "PrefetchingFileInfos", "", &[9; 64])?;
@@ -384,8 +389,8 @@ pub fn dictionaries(folder: &Path, dictionaries: u64, animations: u64) -> io::Re
     fs::create_dir_all(folder)?;
     let mut random = ycd::Random::new(17);
     let bones = [
-        0u16, 11816, 57597, 23553, 24816, 24817, 24818, 39317, 31086, 10706, 64729, 45509, 40269, 61163, 28252,
-        18905, 57005, 58271, 63931, 14201, 51826, 36864, 52301, 65245, 35502, 2108, 20781,
+        0u16, 11816, 57597, 23553, 24816, 24817, 24818, 39317, 31086, 10706, 64729, 45509, 40269, 61163,
+        28252, 18905, 57005, 58271, 63931, 14201, 51826, 36864, 52301, 65245, 35502, 2108, 20781,
     ];
     let mut written = Written::default();
     for i in 0..dictionaries {
@@ -393,7 +398,8 @@ pub fn dictionaries(folder: &Path, dictionaries: u64, animations: u64) -> io::Re
         // As many as make the sum right, some dictionaries with many more than others.
         let end = animations * (i + 1) / dictionaries;
         while written.clips < end {
-            let frames = 8 + random.below(if random.below(8) == 0 { 300 } else { 90 });
+            let longest = if random.below(8) == 0 { 300 } else { 90 };
+            let frames = 8 + random.below(longest);
             let tracks: Vec<ycd::Track> = bones
                 .iter()
                 .map(|&bone| {

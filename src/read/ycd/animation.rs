@@ -57,10 +57,20 @@ pub fn decode(
     let limit = usize::from(animation.sequence_frame_limit).max(1);
     let mut out = Decoded::default();
     if animation.sequences.is_empty() {
-        return Err(Error::malformed(0, "an animation of no sequences", "at least one"));
+        return Err(Error::malformed(animation.at, "an animation of no sequences", "at least one"));
     }
     let blocks = animation.sequences.len();
     let expected = (frames - 1).div_ceil(limit).max(1);
+    // Tools write blocks that are a few frames short; a count far beyond what is stored is damage, and would
+    // make much of nothing.
+    let held: usize = animation.sequences.iter().map(|s| usize::from(s.frames)).sum();
+    if frames > held.saturating_mul(2) {
+        return Err(Error::limit(
+            animation.at,
+            format_args!("{frames} frames"),
+            format_args!("about as many as the blocks hold: {held}"),
+        ));
+    }
     if blocks < expected {
         out.warnings.push(format!("{blocks} sequence blocks for {frames} frames, {expected} expected: the last frame of the last block holds"));
     }
@@ -154,7 +164,7 @@ fn block_values(
             }
             (Coding::StaticVector3(v), TrackFormat::Vector3) => Ok(Values::Vec3(vec![Vec3::from_array(*v)])),
             (coding, _) => Err(Error::malformed(
-                0,
+                sequence.at,
                 format_args!(
                     "{} of a {format:?} track",
                     if matches!(coding, Coding::StaticVector3(_)) {
@@ -180,7 +190,7 @@ fn block_values(
     for (slot, (component, column)) in components.iter().zip(columns.iter_mut()).enumerate() {
         let Some(i) = component else {
             return Err(Error::malformed(
-                0,
+                sequence.at,
                 format_args!("no channel for component {slot}"),
                 format_args!("{needed} components of a {format:?} track"),
             ));

@@ -60,6 +60,8 @@ pub struct TrackId {
 /// | 0x50, 0x58 | pointer, u16 | track ids (u16 tag, u8 format, u8 track) and their count | seed |
 #[derive(Debug, Clone, PartialEq)]
 pub struct Animation<'a> {
+    /// Where its record stands, for errors.
+    pub at: u64,
     /// Hash of its name, which is not stored.
     pub hash: u32,
     /// Flags.
@@ -206,7 +208,24 @@ pub struct Dictionary<'a> {
     pub notes: Vec<String>,
 }
 
-/// Entries of a map: hash and pointer to the payload.
+/// An entry of a map.
+struct Entry {
+    hash: u32,
+    /// Pointer to the payload.
+    payload: u64,
+    /// Where that pointer stands.
+    place: u64,
+}
+
+impl Entry {
+    /// Names what the entry leads to in an error, and a place where the error has none.
+    fn name(&self, what: &str, resource: &Resource<'_>, e: Error) -> Error {
+        let place = if resource.tail(self.payload).is_ok() { self.payload } else { self.place };
+        e.or_at(place).in_entry(format!("{what} {:08X}", self.hash))
+    }
+}
+
+/// The entries of a map, bucket by bucket.
 fn walk(
     resource: &Resource<'_>,
     buckets: u64,
@@ -214,12 +233,14 @@ fn walk(
     entry_count: u16,
     what: &str,
     notes: &mut Vec<String>,
-) -> Result<Vec<(u32, u64)>> {
+) -> Result<Vec<Entry>> {
     let heads = resource.items(buckets, usize::from(bucket_count), 8, what)?;
     let mut seen = HashSet::new();
     let mut entries = Vec::new();
-    for head in heads.as_chunks::<8>().0 {
+    for (i, head) in heads.as_chunks::<8>().0.iter().enumerate() {
         let mut next = u64::from_le_bytes(*head);
+        // Where the pointer stands that is followed.
+        let mut place = buckets + 8 * i as u64;
         while next != 0 {
             if !seen.insert(next) {
                 return Err(Error::malformed(
@@ -228,12 +249,13 @@ fn walk(
                     "chains that end",
                 ));
             }
-            let mut entry = resource.cursor(next)?;
+            let mut entry = resource.cursor(next).map_err(|e| e.or_at(place))?;
+            place = next + 0x10;
             let hash = entry.u32("map entry hash")?;
             entry.skip(4, "map entry")?;
             let payload = entry.u64("map entry payload")?;
             next = entry.u64("map entry chain")?;
-            entries.push((hash, payload));
+            entries.push(Entry { hash, payload, place: next + 8 });
         }
     }
     if entries.len() != usize::from(entry_count) {
@@ -270,26 +292,28 @@ pub fn read<'a>(resource: &Resource<'a>) -> Result<Dictionary<'a>> {
     let clip_count = root.u16("clip count")?;
 
     if animation_map != 0 {
-        let mut map = resource.cursor(animation_map)?;
+        let mut map = resource.cursor(animation_map).map_err(|e| e.or_at(ROOT + 0x18))?;
         map.skip(0x18, "animation map")?;
         let buckets = map.u64("animation bucket pointer")?;
         let bucket_count = map.u16("animation bucket count")?;
         let entry_count = map.u16("animation count")?;
-        let entries = walk(resource, buckets, bucket_count, entry_count, "animation", &mut dictionary.notes)?;
+        let entries = walk(resource, buckets, bucket_count, entry_count, "animation", &mut dictionary.notes)
+            .map_err(|e| e.or_at(animation_map + 0x18))?;
         let mut by_pointer = std::collections::HashMap::with_capacity(entries.len());
-        for (hash, pointer) in &entries {
-            by_pointer.entry(*pointer).or_insert(*hash);
-            match animation(resource, *pointer, *hash) {
+        for entry in &entries {
+            by_pointer.entry(entry.payload).or_insert(entry.hash);
+            match animation(resource, entry.payload, entry.hash) {
                 Ok(animation) => dictionary.animations.push(animation),
-                Err(e) => dictionary.errors.push((*hash, e.in_entry(format!("animation {hash:08X}")))),
+                Err(e) => dictionary.errors.push((entry.hash, entry.name("animation", resource, e))),
             }
         }
         let clips =
-            walk(resource, clip_buckets, clip_bucket_count, clip_count, "clip", &mut dictionary.notes)?;
-        for (hash, pointer) in clips {
-            match clip(resource, pointer, hash, &by_pointer) {
+            walk(resource, clip_buckets, clip_bucket_count, clip_count, "clip", &mut dictionary.notes)
+                .map_err(|e| e.or_at(ROOT + 0x28))?;
+        for entry in &clips {
+            match clip(resource, entry.payload, entry.hash, &by_pointer) {
                 Ok(clip) => dictionary.clips.push(clip),
-                Err(e) => dictionary.errors.push((hash, e.in_entry(format!("clip {hash:08X}")))),
+                Err(e) => dictionary.errors.push((entry.hash, entry.name("clip", resource, e))),
             }
         }
     } else if clip_count > 0 {
@@ -355,7 +379,17 @@ fn animation<'a>(resource: &Resource<'a>, pointer: u64, hash: u32) -> Result<Ani
         let read = Sequence::read(bytes, at, tracks.len(), mover);
         sequences.push(read.map_err(|e| e.in_entry(format!("sequence {i}")))?);
     }
-    Ok(Animation { hash, flags, frames, sequence_frame_limit, duration_s, signature, tracks, sequences })
+    Ok(Animation {
+        at: pointer,
+        hash,
+        flags,
+        frames,
+        sequence_frame_limit,
+        duration_s,
+        signature,
+        tracks,
+        sequences,
+    })
 }
 
 fn clip(
@@ -459,8 +493,8 @@ fn properties(resource: &Resource<'_>, pointer: u64) -> Result<Vec<ClipProperty>
     let entry_count = map.u16("property count")?;
     walk(resource, buckets, bucket_count, entry_count, "property", &mut Vec::new())?
         .into_iter()
-        .filter(|(_, at)| *at != 0)
-        .map(|(_, at)| property(resource, at))
+        .filter(|entry| entry.payload != 0)
+        .map(|entry| property(resource, entry.payload).map_err(|e| e.or_at(entry.place)))
         .collect()
 }
 

@@ -105,6 +105,8 @@ pub struct Channel<'a> {
 /// One block of frames.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sequence<'a> {
+    /// Where it stands, for errors.
+    pub at: u64,
     /// Signature, 0 in files by other tools.
     pub signature: u32,
     /// Frames of this block.
@@ -215,7 +217,7 @@ impl<'a> Sequence<'a> {
                 "lists that end where the references begin, and references that end with the data".to_owned(),
             ));
         }
-        Ok(Sequence { signature, frames, chunk, channels, records, record_size, wrapped_counts })
+        Ok(Sequence { at, signature, frames, chunk, channels, records, record_size, wrapped_counts })
     }
 
     /// Decodes one component channel into `out`, a value a frame of this block (`out` may be shorter).
@@ -245,7 +247,7 @@ impl<'a> Sequence<'a> {
                     let index = bits_at(records, i * stride + *bit as usize, *index_bits) as usize;
                     if index >= entries {
                         return Err(Error::malformed(
-                            (i * self.record_size) as u64,
+                            self.at,
                             format_args!("table index {index} in frame {i} of track {}", channel.track),
                             format_args!("one of the {entries} values of the table"),
                         ));
@@ -266,7 +268,7 @@ impl<'a> Sequence<'a> {
             | Coding::CachedQuaternion1
             | Coding::CachedQuaternion2 => {
                 return Err(Error::malformed(
-                    0,
+                    self.at,
                     format_args!("a channel of track {} that is no component", channel.track),
                     "a component",
                 ));
