@@ -524,6 +524,16 @@ fn ways_through_the_pole_and_past_it() {
 }
 
 #[test]
+fn a_pole_is_left_with_few_keys() {
+    // As a pelvis does whose rest is a quarter turn. Keys that crowd at the pole are one key to Blender.
+    let pole = Quat::from_euler(EulerRot::ZYX, 1.2, -std::f32::consts::FRAC_PI_2, 0.0);
+    let away = (pole * Quat::from_axis_angle(Vec3::new(0.4, -0.8, 0.45).normalize(), 0.1)).normalize();
+    assert!(check_rotations(vec![0, 2], vec![pole, away], &Options::default()) <= 4);
+    let back = (pole * Quat::from_rotation_x(-0.1)).normalize();
+    assert!(check_rotations(vec![0, 2, 4], vec![back, pole, away], &Options::default()) <= 8);
+}
+
+#[test]
 fn a_wheel_may_turn_for_ever() {
     // 75 degrees a key, 400 turns: the angles start over, so that an f32 can hold them.
     let n = 1920;

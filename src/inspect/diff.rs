@@ -383,13 +383,11 @@ fn bytes(old: &Path, new: &Path, diff: &mut FileDiff) -> Result<()> {
         let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
         let buffers = value["buffers"].as_array().cloned().unwrap_or_default();
         let uris = buffers.iter().filter_map(|b| b["uri"].as_str()).filter(|u| !u.contains(':'));
-        // What cannot be read this way was refused when the file was opened.
-        uris.map(|u| path.with_file_name(u.replace("%20", " "))).collect()
+        let names = uris.filter_map(|u| super::gltf::percent_decode(u).ok());
+        names.map(|name| path.parent().unwrap_or(Path::new("")).join(name)).collect()
     };
     for (a, b) in uris(old, &a).iter().zip(&uris(new, &b)) {
-        if let (Ok(a), Ok(b)) = (std::fs::read(a), std::fs::read(b)) {
-            compare("the buffer", &a, &b);
-        }
+        compare("the buffer", &read(a)?, &read(b)?);
     }
     Ok(())
 }
@@ -820,14 +818,17 @@ pub fn instants(a: &Animation, b: &Animation) -> Vec<(f64, f64)> {
     while i < a.len() || k < b.len() {
         let next = |v: &[f64], i: usize| v.get(i).copied().unwrap_or(f64::INFINITY);
         let at = next(&a, i).min(next(&b, k));
+        // Of one instant the latest: there every step is taken, on both sides.
         let take = |v: &[f64], i: &mut usize| {
-            let first = v.get(*i).copied().filter(|t| same_time(*t, at));
-            while v.get(*i).is_some_and(|t| same_time(*t, at)) {
+            let mut last = None;
+            while let Some(t) = v.get(*i).copied().filter(|t| same_time(*t, at)) {
+                last = Some(t);
                 *i += 1;
             }
-            first.unwrap_or(at)
+            last
         };
-        let here = (take(&a, &mut i), take(&b, &mut k));
+        let (x, y) = (take(&a, &mut i), take(&b, &mut k));
+        let here = (x.or(y).unwrap_or(at), y.or(x).unwrap_or(at));
         if let Some(&before) = out.last() {
             for part in [0.25, 0.5, 0.75] {
                 out.push((before.0 + (here.0 - before.0) * part, before.1 + (here.1 - before.1) * part));

@@ -576,7 +576,7 @@ fn base64(text: &[u8]) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-fn percent_decode(uri: &str) -> Result<String> {
+pub(super) fn percent_decode(uri: &str) -> Result<String> {
     let bytes = uri.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut i = 0;

@@ -28,7 +28,7 @@ use super::sources::{self, Sources};
 use super::{files_below, open};
 use crate::container::anvil;
 use crate::error::{Error, Result};
-use crate::model::{Clip, Curve, Property, Sampler, Skeleton, Timeline};
+use crate::model::{Clip, Curve, JointId, Property, Sampler, Skeleton, Timeline};
 use crate::resample::follow_thighs;
 use crate::write::manifest::{ClipRow, Manifest};
 
@@ -185,10 +185,12 @@ impl<'a> SourcePlayer<'a> {
     }
 
     /// Puts into `file` (whose joint `place[i]` is the rig's joint i) the values of `source` for all tracks that
-    /// are between keys.
-    fn keys_alone(&self, source: &Pose, place: &[usize], shown: &Shown, file: &mut Pose) {
+    /// are between keys, but for a joint that root motion was baked into: there it stands in other values.
+    fn keys_alone(&self, source: &Pose, place: &[Option<usize>], shown: &Shown, file: &mut Pose) {
         for track in self.tracks.iter().filter(|t| !t.keyed) {
-            let (from, to) = (&source.local[track.joint], &mut file.local[place[track.joint]]);
+            let baked = self.rig.joints()[track.joint].parent.is_some_and(|p| place[p].is_none());
+            let Some(k) = place[track.joint].filter(|_| !baked) else { continue };
+            let (from, to) = (&source.local[track.joint], &mut file.local[k]);
             match track.property {
                 Property::Translation => to.translation = from.translation,
                 Property::Scale => to.scale = from.scale,
@@ -287,7 +289,9 @@ pub fn compare(
     for joint in rig.joints() {
         let name = joint.name.as_deref().unwrap_or_default();
         match by_name.get(name) {
-            Some(i) => place.push(*i),
+            Some(i) => place.push(Some(*i)),
+            // Root motion that was baked into the root, or taken away on request, leaves no joint.
+            None if joint.id == JointId::RootMotion => place.push(None),
             None => {
                 return Err(Error::unsupported(format!(
                     "the file has no joint {name}, which the source's rig ({}) has; a conversion with --skeleton is verified with the same --skeleton",
@@ -304,11 +308,16 @@ pub fn compare(
         player.pose(instant.source_s, &mut source);
         evaluate::pose(shown, animation, instant.file_s, &mut file);
         let mut raise = |side: usize, file: &Pose| {
-            for (i, &k) in place.iter().enumerate() {
+            for (i, k) in place.iter().enumerate() {
+                let Some(k) = *k else { continue };
                 if let Some(value) = above_mm(&source.model[i], &file.model[k], mm[side].value) {
                     mm[side].raise(value, i, instant.source_s);
                 }
-                let angle = angle_deg(source.local[i].rotation, file.local[k].rotation);
+                let mut rotation = source.local[i].rotation;
+                if let Some(p) = rig.joints()[i].parent.filter(|p| place[*p].is_none()) {
+                    rotation = source.local[p].rotation * rotation;
+                }
+                let angle = angle_deg(rotation, file.local[k].rotation);
                 deg[side].raise(angle, i, instant.source_s);
             }
         };
