@@ -179,6 +179,7 @@ enum Task {
 }
 
 /// What became of it.
+#[expect(clippy::large_enum_variant, reason = "moved once, from a worker to the starting thread")]
 enum Report {
     Read { order: usize, contents: Contents },
     Made { order: usize, job: Job, made: Made },
