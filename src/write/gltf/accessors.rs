@@ -14,15 +14,36 @@
 use bytemuck::cast_slice;
 use glam::{Quat, Vec3};
 use gltf_json as json;
-use json::accessor::{ComponentType, GenericComponentType, Type};
+use json::accessor::ComponentType;
 use json::validation::{Checked::Valid, USize64};
 use rustc_hash::FxHashMap;
 
+use super::file::{put, put_floats, put_number};
 use crate::error::Result;
 use crate::model::{Clip, Track};
 use crate::write::preview::Mesh;
 
-type Index = json::Index<json::Accessor>;
+/// Number of an accessor.
+pub type Index = u32;
+
+/// An accessor, which is written as text at the end, when it is known which views there are.
+#[derive(Debug)]
+struct Accessor {
+    view: u8,
+    type_: &'static str,
+    component: ComponentType,
+    offset: u32,
+    count: u32,
+    bounds: Bounds,
+}
+
+#[derive(Debug)]
+enum Bounds {
+    None,
+    /// First and last.
+    Times(f32, f32),
+    Vec3s(Vec3, Vec3),
+}
 
 /// (x, y, z) -> (x, z, -y): Z up to Y up.
 #[inline]
@@ -77,9 +98,9 @@ fn target(view: usize) -> Option<json::validation::Checked<json::buffer::Target>
 #[derive(Debug, Default)]
 pub struct Accessors {
     bytes: [Vec<u8>; VIEWS],
-    accessors: Vec<json::Accessor>,
-    /// Which view each accessor lies in: known here, an index only at the end, when empty views are left out.
-    views: Vec<u8>,
+    accessors: Vec<Accessor>,
+    /// Index of each view in the document, once that is known.
+    views: [Option<u32>; VIEWS],
     /// Accessors of the timelines of the current clip.
     timelines: Vec<Option<(Index, Option<Vec<u32>>)>>,
     /// Times of one or two keys (0, and 0 with the clip's end), for the whole file.
@@ -96,25 +117,19 @@ impl Accessors {
         view: View,
         offset: usize,
         count: usize,
-        type_: Type,
+        type_: &'static str,
         component: ComponentType,
     ) -> Index {
-        self.accessors.push(json::Accessor {
-            buffer_view: None,
-            byte_offset: Some(USize64::from(offset)),
-            count: USize64::from(count),
-            component_type: Valid(GenericComponentType(component)),
-            extensions: None,
-            extras: None,
-            type_: Valid(type_),
-            min: None,
-            max: None,
-            name: None,
-            normalized: component == ComponentType::I16,
-            sparse: None,
+        self.accessors.push(Accessor {
+            view: view as u8,
+            type_,
+            component,
+            // Over 4 GiB is refused at the end.
+            offset: offset as u32,
+            count: count as u32,
+            bounds: Bounds::None,
         });
-        self.views.push(view as u8);
-        Index::new((self.accessors.len() - 1) as u32)
+        (self.accessors.len() - 1) as u32
     }
 
     /// Inverse bind matrices, column by column.
@@ -123,7 +138,7 @@ impl Accessors {
         for m in matrices {
             extend_f32(&mut self.bytes[View::Matrices as usize], m);
         }
-        self.push(View::Matrices, offset, matrices.len(), Type::Mat4, ComponentType::F32)
+        self.push(View::Matrices, offset, matrices.len(), "MAT4", ComponentType::F32)
     }
 
     /// The preview mesh: positions, joints, weights, indices.
@@ -133,12 +148,11 @@ impl Accessors {
         for p in &points {
             extend_f32(&mut self.bytes[View::Positions as usize], &p.to_array());
         }
-        let positions = self.push(View::Positions, 0, count, Type::Vec3, ComponentType::F32);
+        let positions = self.push(View::Positions, 0, count, "VEC3", ComponentType::F32);
         if let Some(accessor) = self.accessors.last_mut() {
             let min = points.iter().copied().reduce(Vec3::min).unwrap_or_default();
             let max = points.iter().copied().reduce(Vec3::max).unwrap_or_default();
-            accessor.min = Some(numbers(&min.to_array()));
-            accessor.max = Some(numbers(&max.to_array()));
+            accessor.bounds = Bounds::Vec3s(min, max);
         }
         for joint in &mesh.joints {
             let bytes = &mut self.bytes[View::Joints as usize];
@@ -146,12 +160,12 @@ impl Accessors {
             bytes.extend_from_slice(&[0; 6]);
             extend_f32(&mut self.bytes[View::Weights as usize], &[1.0, 0.0, 0.0, 0.0]);
         }
-        let joints = self.push(View::Joints, 0, count, Type::Vec4, ComponentType::U16);
-        let weights = self.push(View::Weights, 0, count, Type::Vec4, ComponentType::F32);
+        let joints = self.push(View::Joints, 0, count, "VEC4", ComponentType::U16);
+        let weights = self.push(View::Weights, 0, count, "VEC4", ComponentType::F32);
         for index in mesh.triangles.iter().flatten() {
             self.bytes[View::Indices as usize].extend_from_slice(&index.to_le_bytes());
         }
-        let indices = self.push(View::Indices, 0, mesh.triangles.len() * 3, Type::Scalar, ComponentType::U32);
+        let indices = self.push(View::Indices, 0, mesh.triangles.len() * 3, "SCALAR", ComponentType::U32);
         [positions, joints, weights, indices]
     }
 
@@ -206,7 +220,7 @@ impl Accessors {
             last = end;
             count += 1;
         }
-        let index = self.push(View::Times, offset, count, Type::Scalar, ComponentType::F32);
+        let index = self.push(View::Times, offset, count, "SCALAR", ComponentType::F32);
         self.bound(first, last);
         if hold.is_none() {
             self.timelines[number] = Some((index, keep.clone()));
@@ -227,7 +241,7 @@ impl Accessors {
             bytes.extend_from_slice(&end.to_le_bytes());
         }
         let count = 1 + usize::from(end.is_some());
-        let index = self.push(View::Times, offset, count, Type::Scalar, ComponentType::F32);
+        let index = self.push(View::Times, offset, count, "SCALAR", ComponentType::F32);
         self.bound(0.0, end.unwrap_or(0.0));
         self.held.insert(end.map(f32::to_bits), index);
         index
@@ -235,8 +249,7 @@ impl Accessors {
 
     fn bound(&mut self, min: f32, max: f32) {
         if let Some(accessor) = self.accessors.last_mut() {
-            accessor.min = Some(number(min));
-            accessor.max = Some(number(max));
+            accessor.bounds = Bounds::Times(min, max);
         }
     }
 
@@ -257,9 +270,10 @@ impl Accessors {
     fn quats_new(&mut self, values: &[Quat], keep: Option<&[u32]>, hold: bool) -> Index {
         let bytes = &mut self.bytes[View::Quats as usize];
         let offset = bytes.len();
+        bytes.reserve(values.len() * 16 + 16);
         let mut put = |q: Quat| extend_f32(bytes, &y_up_quat(q).to_array());
         let count = each_key(values, keep, hold, &mut put);
-        self.push(View::Quats, offset, count, Type::Vec4, ComponentType::F32)
+        self.push(View::Quats, offset, count, "VEC4", ComponentType::F32)
     }
 
     /// Rotations as normalised i16: c -> round(c x 32767).
@@ -273,7 +287,7 @@ impl Accessors {
             }
         };
         let count = each_key(values, keep, hold, &mut put);
-        self.push(View::Quats, offset, count, Type::Vec4, ComponentType::I16)
+        self.push(View::Quats, offset, count, "VEC4", ComponentType::I16)
     }
 
     /// Translations or scales. `hold` repeats the last value.
@@ -292,7 +306,7 @@ impl Accessors {
         bytes.reserve(values.len() * 12 + 12);
         let mut put = |v: Vec3| extend_f32(bytes, &turn(v).to_array());
         let count = each_key(values, keep, hold, &mut put);
-        let index = self.push(View::Vec3s, offset, count, Type::Vec3, ComponentType::F32);
+        let index = self.push(View::Vec3s, offset, count, "VEC3", ComponentType::F32);
         if let Some(key) = key {
             self.vec3.insert(key, index);
         }
@@ -304,7 +318,7 @@ impl Accessors {
         let bytes = &mut self.bytes[View::Numbers as usize];
         let offset = bytes.len();
         extend_f32(bytes, values);
-        self.push(View::Numbers, offset, values.len(), Type::Scalar, ComponentType::F32)
+        self.push(View::Numbers, offset, values.len(), "SCALAR", ComponentType::F32)
     }
 
     /// Pairs as they are.
@@ -312,7 +326,7 @@ impl Accessors {
         let bytes = &mut self.bytes[View::Pairs as usize];
         let offset = bytes.len();
         extend_f32(bytes, cast_slice(values));
-        self.push(View::Pairs, offset, values.len(), Type::Vec2, ComponentType::F32)
+        self.push(View::Pairs, offset, values.len(), "VEC2", ComponentType::F32)
     }
 
     /// The bytes of the file's one image; [`Accessors::finish`] tells the image where they are.
@@ -323,59 +337,102 @@ impl Accessors {
     /// Positions (Y up) and texture coordinates of two triangles.
     pub fn quad(&mut self, positions: &[[f32; 3]; 6], uvs: &[[f32; 2]; 6]) -> [Index; 2] {
         extend_f32(&mut self.bytes[View::QuadPositions as usize], cast_slice(positions));
-        let at = self.push(View::QuadPositions, 0, 6, Type::Vec3, ComponentType::F32);
+        let at = self.push(View::QuadPositions, 0, 6, "VEC3", ComponentType::F32);
         if let Some(accessor) = self.accessors.last_mut() {
             let all = || positions.iter().map(|p| Vec3::from_array(*p));
-            accessor.min = Some(numbers(&all().reduce(Vec3::min).unwrap_or_default().to_array()));
-            accessor.max = Some(numbers(&all().reduce(Vec3::max).unwrap_or_default().to_array()));
+            let bound = |by: fn(Vec3, Vec3) -> Vec3| all().reduce(by).unwrap_or_default();
+            accessor.bounds = Bounds::Vec3s(bound(Vec3::min), bound(Vec3::max));
         }
         extend_f32(&mut self.bytes[View::QuadUvs as usize], cast_slice(uvs));
-        [at, self.push(View::QuadUvs, 0, 6, Type::Vec2, ComponentType::F32)]
+        [at, self.push(View::QuadUvs, 0, 6, "VEC2", ComponentType::F32)]
     }
 
-    /// Puts accessors, views and the buffer into `root`; returns the buffer's bytes.
+    /// Puts views and the buffer into `root`. Nothing can be added after it.
     ///
     /// # Errors
     /// Over 4 GiB.
-    pub fn finish(self, root: &mut json::Root) -> Result<Vec<u8>> {
+    pub fn finish(&mut self, root: &mut json::Root) -> Result<()> {
         let total: usize = self.bytes.iter().map(|b| b.len().next_multiple_of(4)).sum();
         if u32::try_from(total).is_err() {
             return Err(super::too_large(total));
         }
-        let mut bin = Vec::with_capacity(total);
-        let mut index = [None; VIEWS];
-        for (i, bytes) in self.bytes.iter().enumerate().filter(|(_, b)| !b.is_empty()) {
-            index[i] = Some(json::Index::new(root.buffer_views.len() as u32));
+        let mut offset = 0;
+        for (i, bytes) in self.bytes.iter_mut().enumerate().filter(|(_, b)| !b.is_empty()) {
+            self.views[i] = Some(root.buffer_views.len() as u32);
             root.buffer_views.push(json::buffer::View {
                 buffer: json::Index::new(0),
                 byte_length: USize64::from(bytes.len()),
-                byte_offset: Some(USize64::from(bin.len())),
+                byte_offset: Some(USize64::from(offset)),
                 byte_stride: None,
                 name: None,
                 target: target(i),
                 extensions: None,
                 extras: None,
             });
-            bin.extend_from_slice(bytes);
             // What follows an image must stand on four bytes.
-            bin.resize(bin.len().next_multiple_of(4), 0);
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+            offset += bytes.len();
         }
         for image in &mut root.images {
-            image.buffer_view = index[View::Image as usize];
-        }
-        root.accessors = self.accessors;
-        for (accessor, view) in root.accessors.iter_mut().zip(self.views) {
-            accessor.buffer_view = index[view as usize];
+            image.buffer_view = self.views[View::Image as usize].map(json::Index::new);
         }
         root.buffers.push(json::Buffer {
-            byte_length: USize64::from(bin.len()),
+            byte_length: USize64::from(total),
             name: None,
             uri: None,
             extensions: None,
             extras: None,
         });
-        Ok(bin)
+        Ok(())
     }
+
+    /// The buffer, view by view.
+    pub fn bin(&self) -> impl Iterator<Item = &[u8]> {
+        self.bytes.iter().map(Vec::as_slice)
+    }
+
+    /// Bytes that [`Accessors::write`] will write, about.
+    pub fn text_size(&self) -> usize {
+        self.accessors.len() * 96
+    }
+
+    /// Writes the accessors, with commas between them.
+    pub fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        for (i, accessor) in self.accessors.iter().enumerate() {
+            put(out, if i == 0 { "{" } else { ",{" });
+            if let Some(view) = self.views[usize::from(accessor.view)] {
+                put(out, "\"bufferView\":");
+                put_number(out, view);
+                out.push(b',');
+            }
+            put(out, "\"byteOffset\":");
+            put_number(out, accessor.offset);
+            put(out, ",\"count\":");
+            put_number(out, accessor.count);
+            put(out, ",\"componentType\":");
+            put_number(out, accessor.component.as_gl_enum());
+            put(out, ",\"type\":\"");
+            put(out, accessor.type_);
+            out.push(b'"');
+            match accessor.bounds {
+                Bounds::None => {}
+                Bounds::Times(first, last) => put_bounds(out, &[first], &[last])?,
+                Bounds::Vec3s(min, max) => put_bounds(out, &min.to_array(), &max.to_array())?,
+            }
+            if accessor.component == ComponentType::I16 {
+                put(out, ",\"normalized\":true");
+            }
+            out.push(b'}');
+        }
+        Ok(())
+    }
+}
+
+fn put_bounds(out: &mut Vec<u8>, min: &[f32], max: &[f32]) -> serde_json::Result<()> {
+    put(out, ",\"min\":");
+    put_floats(out, min)?;
+    put(out, ",\"max\":");
+    put_floats(out, max)
 }
 
 fn each_key<T: Copy>(values: &[T], keep: Option<&[u32]>, hold: bool, put: &mut impl FnMut(T)) -> usize {
@@ -403,14 +460,4 @@ fn extend_f32(bytes: &mut Vec<u8>, values: &[f32]) {
     } else {
         values.iter().for_each(|v| bytes.extend_from_slice(&v.to_le_bytes()));
     }
-}
-
-/// An f32 as a JSON number with the shortest digits that give the same f32 back.
-fn number(value: f32) -> serde_json::Value {
-    numbers(&[value])
-}
-
-fn numbers(values: &[f32]) -> serde_json::Value {
-    let shortest = |v: &f32| v.to_string().parse().unwrap_or(f64::from(*v));
-    serde_json::Value::from(values.iter().map(shortest).collect::<Vec<f64>>())
 }

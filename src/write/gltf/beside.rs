@@ -37,8 +37,8 @@ pub struct Place {
     index: u32,
 }
 
-/// Puts nodes, cameras and materials into the document.
-pub fn put(beside: &[Beside], root: &mut json::Root, accessors: &mut Accessors) -> Vec<Place> {
+/// Puts nodes (behind those of `joints` joints), cameras and materials into the document.
+pub fn put(beside: &[Beside], joints: usize, root: &mut json::Root, accessors: &mut Accessors) -> Vec<Place> {
     let mut quad = None;
     let mut places = Vec::with_capacity(beside.len());
     for thing in beside {
@@ -58,7 +58,7 @@ pub fn put(beside: &[Beside], root: &mut json::Root, accessors: &mut Accessors) 
             root.cameras.push(camera(thing));
             index
         };
-        let place = Place { node: root.nodes.len() as u32, index };
+        let place = Place { node: (joints + root.nodes.len()) as u32, index };
         root.nodes.push(node);
         root.scenes[0].nodes.push(json::Index::new(place.node));
         places.push(place);
@@ -117,7 +117,7 @@ fn texture(root: &mut json::Root, accessors: &mut Accessors) -> [json::Index<jso
         extensions: None,
         extras: None,
     });
-    accessors.quad(&POSITIONS, &UVS)
+    accessors.quad(&POSITIONS, &UVS).map(json::Index::new)
 }
 
 fn material(beside: &Beside) -> json::Material {
@@ -214,25 +214,25 @@ pub fn animate(
             (Property::Translation, values) => {
                 let rest = [thing.rest.translation];
                 let values = if let Some(Values::Vec3(v)) = values { v.as_slice() } else { &rest };
-                (accessors.vec3s(values, keep, false, false), Target::node(place.node, "translation"))
+                (accessors.vec3s(values, keep, false, false), Target::Node(place.node, "translation"))
             }
             (Property::Rotation, values) => {
                 let rest = [thing.rest.rotation];
                 let values = if let Some(Values::Quat(q)) = values { q.as_slice() } else { &rest };
-                (accessors.quats(values, keep, false), Target::node(place.node, "rotation"))
+                (accessors.quats(values, keep, false), Target::Node(place.node, "rotation"))
             }
             (Property::FieldOfView, values) => {
                 let rest = [thing.fov_deg];
                 let values = if let Some(Values::Scalar(v)) = values { v.as_slice() } else { &rest };
                 let yfov: Vec<f32> = spread(values, keep, keys).map(radians).collect();
                 let pointer = format!("/cameras/{}/perspective/yfov", place.index);
-                (accessors.numbers(&yfov), Target::pointer(pointer))
+                (accessors.numbers(&yfov), Target::Pointer(pointer))
             }
             (Property::UvRotation, values) => {
                 let rest = [thing.uv.1];
                 let values = if let Some(Values::Scalar(v)) = values { v.as_slice() } else { &rest };
                 let turns: Vec<f32> = spread(values, keep, keys).collect();
-                (accessors.numbers(&turns), Target::pointer(format!("{transform}/rotation")))
+                (accessors.numbers(&turns), Target::Pointer(format!("{transform}/rotation")))
             }
             (property, values) => {
                 let offset = property == Property::UvOffset;
@@ -242,10 +242,10 @@ pub fn animate(
                     _ => vec![rest; keys],
                 };
                 let name = if offset { "offset" } else { "scale" };
-                (accessors.pairs(&pairs), Target::pointer(format!("{transform}/{name}")))
+                (accessors.pairs(&pairs), Target::Pointer(format!("{transform}/{name}")))
             }
         };
-        out.push(input, interpolation, output, target);
+        out.push(input, interpolation, output, &target);
     }
 }
 

@@ -1,170 +1,244 @@
-//! The document as it is serialised. gltf-json's animation channels must have a node, and the channels of
-//! KHR_animation_pointer have none: animations are types of this module, everything else is gltf-json's.
+//! The document as it is serialised. What a document holds by the thousand (accessors, channels, samplers, nodes) is
+//! written as text where it arises; the rest is gltf-json's. Fields stand in gltf-json's order.
+
+use std::collections::hash_map::Entry;
 
 use gltf_json as json;
-use json::animation::Interpolation as I;
-use json::extras::Extras;
-use json::validation::Checked::Valid;
-use json::{Accessor, Index};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::accessors::{Accessors, Index};
 use crate::model::Interpolation;
 
 /// Name of the extension by which a channel moves any property.
 pub const POINTER: &str = "KHR_animation_pointer";
 
-/// An animation, its fields in gltf-json's order.
-#[derive(Debug, Serialize)]
-pub struct Animation {
-    extras: Extras,
-    channels: Vec<Channel>,
-    name: String,
-    samplers: Vec<json::animation::Sampler>,
-    /// The samplers that are there: input, output, step.
-    #[serde(skip)]
-    known: FxHashMap<(usize, usize, bool), u32>,
+/// A JSON list that grows.
+#[derive(Debug, Default)]
+pub struct List {
+    text: Vec<u8>,
 }
 
-#[derive(Debug, Serialize)]
-struct Channel {
-    sampler: u32,
-    target: Target,
+impl List {
+    /// The text, to append the next element to.
+    #[inline]
+    pub fn next(&mut self) -> &mut Vec<u8> {
+        if !self.text.is_empty() {
+            self.text.push(b',');
+        }
+        &mut self.text
+    }
+
+    /// With room for `bytes` more.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.text.reserve(bytes);
+    }
+
+    /// The elements, with commas between them.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+}
+
+/// Appends text.
+#[inline]
+pub fn put(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Appends a whole number.
+#[inline]
+pub fn put_number(out: &mut Vec<u8>, mut n: u32) {
+    let mut digits = [0; 10];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (n % 10) as u8;
+        n /= 10;
+        if n == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// Appends numbers in brackets, each with the fewest digits that give the same f32 back.
+pub fn put_floats(out: &mut Vec<u8>, values: &[f32]) -> serde_json::Result<()> {
+    for (i, value) in values.iter().enumerate() {
+        out.push(if i == 0 { b'[' } else { b',' });
+        serde_json::to_writer(&mut *out, value)?;
+    }
+    out.push(b']');
+    Ok(())
+}
+
+/// An animation.
+#[derive(Debug)]
+pub struct Animation {
+    extras: Box<RawValue>,
+    channels: List,
+    name: String,
+    samplers: List,
+    /// The samplers that are there: input, output, step.
+    known: FxHashMap<(Index, Index, bool), u32>,
+    has_pointers: bool,
 }
 
 /// What a channel moves.
-#[derive(Debug, Serialize)]
-pub struct Target {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    extensions: Option<Extensions>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node: Option<u32>,
-    path: &'static str,
-}
-
-#[derive(Debug, Serialize)]
-struct Extensions {
-    #[serde(rename = "KHR_animation_pointer")]
-    pointer: Pointer,
-}
-
-#[derive(Debug, Serialize)]
-struct Pointer {
-    pointer: String,
-}
-
-impl Target {
+#[derive(Debug)]
+pub enum Target {
     /// `translation`, `rotation` or `scale` of a node.
-    pub fn node(node: u32, path: &'static str) -> Self {
-        Target { extensions: None, node: Some(node), path }
-    }
-
-    /// The property that a JSON pointer into the document names.
-    pub fn pointer(pointer: String) -> Self {
-        let extensions = Some(Extensions { pointer: Pointer { pointer } });
-        Target { extensions, node: None, path: "pointer" }
-    }
+    Node(u32, &'static str),
+    /// The property that a JSON pointer into the document names; nothing in it needs an escape.
+    Pointer(String),
 }
 
 impl Animation {
     /// Without channels yet.
     pub fn new(name: String, extras: Box<RawValue>, channels: usize) -> Self {
-        Animation {
-            extras: Some(extras),
-            channels: Vec::with_capacity(channels),
+        // Bytes of an element: a little more than the shortest, for three digits each.
+        const CHANNEL: usize = 64;
+        const SAMPLER: usize = 56;
+        let mut animation = Animation {
+            extras,
+            channels: List::default(),
             name,
-            samplers: Vec::with_capacity(channels),
+            samplers: List::default(),
             known: FxHashMap::default(),
-        }
+            has_pointers: false,
+        };
+        animation.channels.reserve(channels * CHANNEL);
+        animation.samplers.reserve(channels * SAMPLER);
+        animation.known.reserve(channels);
+        animation
     }
 
     /// Adds a channel. Channels of equal curves share a sampler: in poses most scales are one value.
-    pub fn push(
-        &mut self,
-        input: Index<Accessor>,
-        interpolation: Interpolation,
-        output: Index<Accessor>,
-        target: Target,
-    ) {
+    pub fn push(&mut self, input: Index, interpolation: Interpolation, output: Index, target: &Target) {
         let step = interpolation == Interpolation::Step;
-        let samplers = &mut self.samplers;
-        let sampler = *self.known.entry((input.value(), output.value(), step)).or_insert_with(|| {
-            samplers.push(json::animation::Sampler {
-                extensions: None,
-                extras: None,
-                input,
-                interpolation: Valid(if step { I::Step } else { I::Linear }),
-                output,
-            });
-            (samplers.len() - 1) as u32
-        });
-        self.channels.push(Channel { sampler, target });
+        let next = self.known.len() as u32;
+        let sampler = match self.known.entry((input, output, step)) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                let out = self.samplers.next();
+                put(out, "{\"input\":");
+                put_number(out, input);
+                put(out, if step { ",\"interpolation\":\"STEP\"" } else { ",\"interpolation\":\"LINEAR\"" });
+                put(out, ",\"output\":");
+                put_number(out, output);
+                out.push(b'}');
+                *new.insert(next)
+            }
+        };
+        let out = self.channels.next();
+        put(out, "{\"sampler\":");
+        put_number(out, sampler);
+        match target {
+            Target::Node(node, path) => {
+                put(out, ",\"target\":{\"node\":");
+                put_number(out, *node);
+                put(out, ",\"path\":\"");
+                put(out, path);
+            }
+            Target::Pointer(pointer) => {
+                self.has_pointers = true;
+                put(out, ",\"target\":{\"extensions\":{\"KHR_animation_pointer\":{\"pointer\":\"");
+                put(out, pointer);
+                put(out, "\"}},\"path\":\"pointer");
+            }
+        }
+        put(out, "\"}}");
     }
 
     /// Whether a channel needs [`POINTER`].
     pub fn has_pointers(&self) -> bool {
-        self.channels.iter().any(|c| c.target.node.is_none())
+        self.has_pointers
+    }
+
+    fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        put(out, "{\"extras\":");
+        put(out, self.extras.get());
+        put(out, ",\"channels\":[");
+        out.extend_from_slice(self.channels.text());
+        put(out, "],\"name\":");
+        serde_json::to_writer(&mut *out, &self.name)?;
+        put(out, ",\"samplers\":[");
+        out.extend_from_slice(self.samplers.text());
+        put(out, "]}");
+        Ok(())
     }
 }
 
-/// The whole document: [`json::Root`] with other animations, in its order of fields.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct File<'a> {
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    accessors: &'a [Accessor],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    animations: &'a [Animation],
-    asset: &'a json::Asset,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    buffers: &'a [json::Buffer],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    buffer_views: &'a [json::buffer::View],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    scene: Option<Index<json::Scene>>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    extensions_used: &'a [String],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    cameras: &'a [json::Camera],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    images: &'a [json::Image],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    materials: &'a [json::Material],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    meshes: &'a [json::Mesh],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    nodes: &'a [json::Node],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    samplers: &'a [json::texture::Sampler],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    scenes: &'a [json::Scene],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    skins: &'a [json::Skin],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    textures: &'a [json::Texture],
+/// The JSON of a document: `root` with what stands outside of it. Appended to `out`.
+pub fn write(
+    out: &mut Vec<u8>,
+    root: &json::Root,
+    accessors: &Accessors,
+    animations: &[Animation],
+    joints: &List,
+) -> serde_json::Result<()> {
+    let lists = animations.iter().map(|a| a.channels.text().len() + a.samplers.text().len()).sum::<usize>();
+    out.reserve(lists + joints.text().len() + accessors.text_size() + 4096);
+    put(out, "{\"accessors\":[");
+    accessors.write(out)?;
+    put(out, "],\"animations\":[");
+    for (i, animation) in animations.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        animation.write(out)?;
+    }
+    put(out, "],\"asset\":");
+    serde_json::to_writer(&mut *out, &root.asset)?;
+    list(out, "buffers", &root.buffers)?;
+    list(out, "bufferViews", &root.buffer_views)?;
+    if let Some(scene) = &root.scene {
+        put(out, ",\"scene\":");
+        put_number(out, scene.value() as u32);
+    }
+    list(out, "extensionsUsed", &root.extensions_used)?;
+    list(out, "cameras", &root.cameras)?;
+    list(out, "images", &root.images)?;
+    list(out, "materials", &root.materials)?;
+    list(out, "meshes", &root.meshes)?;
+    put(out, ",\"nodes\":[");
+    out.extend_from_slice(joints.text());
+    for (i, node) in root.nodes.iter().enumerate() {
+        if i > 0 || !joints.text().is_empty() {
+            out.push(b',');
+        }
+        serde_json::to_writer(&mut *out, node)?;
+    }
+    out.push(b']');
+    list(out, "samplers", &root.samplers)?;
+    list(out, "scenes", &root.scenes)?;
+    list(out, "skins", &root.skins)?;
+    list(out, "textures", &root.textures)?;
+    out.push(b'}');
+    Ok(())
 }
 
-impl<'a> File<'a> {
-    /// `root` with `animations`.
-    pub fn new(root: &'a json::Root, animations: &'a [Animation]) -> Self {
-        File {
-            accessors: &root.accessors,
-            animations,
-            asset: &root.asset,
-            buffers: &root.buffers,
-            buffer_views: &root.buffer_views,
-            scene: root.scene,
-            extensions_used: &root.extensions_used,
-            cameras: &root.cameras,
-            images: &root.images,
-            materials: &root.materials,
-            meshes: &root.meshes,
-            nodes: &root.nodes,
-            samplers: &root.samplers,
-            scenes: &root.scenes,
-            skins: &root.skins,
-            textures: &root.textures,
+fn list<T: Serialize>(out: &mut Vec<u8>, name: &str, list: &[T]) -> serde_json::Result<()> {
+    if !list.is_empty() {
+        put(out, ",\"");
+        put(out, name);
+        put(out, "\":");
+        serde_json::to_writer(&mut *out, list)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::put_number;
+
+    #[test]
+    fn whole_numbers_are_written_whole() {
+        for n in [0, 7, 10, 99, 4_294_967_295] {
+            let mut out = Vec::new();
+            put_number(&mut out, n);
+            assert_eq!(String::from_utf8(out).unwrap(), n.to_string());
         }
     }
 }

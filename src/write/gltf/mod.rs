@@ -18,6 +18,7 @@ use crate::model::{Interpolation, Skeleton, Trs, Values};
 use crate::write::scene::{Animation, Path, Scene};
 
 use accessors::{Accessors, y_up_quat, y_up_scale, y_up_vec3};
+use file::{List, put, put_floats, put_number};
 
 pub use layout::one_container_a_line;
 
@@ -34,8 +35,10 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Document {
     root: json::Root,
+    /// The nodes before those of `root`: node i is joint i.
+    joints: List,
     animations: Vec<file::Animation>,
-    bin: Vec<u8>,
+    accessors: Accessors,
 }
 
 /// Builds the document for `scene`.
@@ -51,11 +54,11 @@ pub fn document(scene: &Scene<'_>, options: &Options) -> Result<Document> {
         ..json::Root::default()
     };
     let mut accessors = Accessors::default();
-    joints(scene.rig, &mut root, &mut accessors);
+    let joints = joints(scene.rig, &mut root, &mut accessors).map_err(not_serialised)?;
     if options.preview_mesh {
         preview(scene.rig, &mut root, &mut accessors);
     }
-    let places = beside::put(&scene.beside, &mut root, &mut accessors);
+    let places = beside::put(&scene.beside, scene.rig.joints().len(), &mut root, &mut accessors);
     let mut animations = Vec::with_capacity(scene.animations.len());
     for animation in &scene.animations {
         let mut written = animate(scene.rig, animation, options, &mut accessors)?;
@@ -65,8 +68,8 @@ pub fn document(scene: &Scene<'_>, options: &Options) -> Result<Document> {
     if animations.iter().any(file::Animation::has_pointers) {
         root.extensions_used.insert(0, file::POINTER.to_owned());
     }
-    let bin = accessors.finish(&mut root)?;
-    Ok(Document { root, animations, bin })
+    accessors.finish(&mut root)?;
+    Ok(Document { root, joints, animations, accessors })
 }
 
 impl Document {
@@ -75,16 +78,17 @@ impl Document {
     /// # Errors
     /// [`ErrorKind::Limit`](crate::ErrorKind) over 4 GiB.
     pub fn to_glb(&self) -> Result<Vec<u8>> {
-        let mut out = Vec::with_capacity(self.bin.len() + 64 * 1024);
+        let bin: usize = self.accessors.bin().map(<[u8]>::len).sum();
+        let mut out = Vec::with_capacity(bin + 1024);
         out.extend_from_slice(b"glTF\x02\0\0\0\0\0\0\0\0\0\0\0JSON");
-        serde_json::to_writer(&mut out, &file::File::new(&self.root, &self.animations))
-            .map_err(not_serialised)?;
+        self.write(&mut out)?;
         out.resize(out.len().next_multiple_of(4), b' ');
         let json_length = out.len() - 20;
-        if !self.bin.is_empty() {
-            out.extend_from_slice(&(self.bin.len() as u32).to_le_bytes());
+        if bin > 0 {
+            out.reserve_exact(bin + 8);
+            out.extend_from_slice(&(bin as u32).to_le_bytes());
             out.extend_from_slice(b"BIN\0");
-            out.extend_from_slice(&self.bin);
+            self.accessors.bin().for_each(|view| out.extend_from_slice(view));
         }
         let length = u32::try_from(out.len()).map_err(|_| too_large(out.len()))?;
         out[8..12].copy_from_slice(&length.to_le_bytes());
@@ -101,9 +105,14 @@ impl Document {
         if let Some(buffer) = self.root.buffers.first_mut() {
             buffer.uri = Some(percent_encode(bin_name));
         }
-        let compact =
-            serde_json::to_string(&file::File::new(&self.root, &self.animations)).map_err(not_serialised)?;
-        Ok((one_container_a_line(&compact), self.bin))
+        let mut compact = Vec::new();
+        self.write(&mut compact)?;
+        let compact = String::from_utf8(compact).map_err(|e| Error::unsupported(e.to_string()))?;
+        Ok((one_container_a_line(&compact), self.accessors.bin().collect::<Vec<_>>().concat()))
+    }
+
+    fn write(&self, out: &mut Vec<u8>) -> Result<()> {
+        file::write(out, &self.root, &self.accessors, &self.animations, &self.joints).map_err(not_serialised)
     }
 }
 
@@ -134,32 +143,50 @@ fn percent_encode(name: &str) -> String {
 }
 
 /// Nodes, scene and skin. Node i is joint i.
-fn joints(rig: &Skeleton, root: &mut json::Root, accessors: &mut Accessors) {
+fn joints(rig: &Skeleton, root: &mut json::Root, accessors: &mut Accessors) -> serde_json::Result<List> {
     let rest: Vec<Trs> = rig.joints().iter().map(|j| y_up(&j.rest)).collect();
-    let mut children: Vec<Vec<json::Index<json::Node>>> = vec![Vec::new(); rest.len()];
+    let mut children: Vec<Vec<u32>> = vec![Vec::new(); rest.len()];
     let mut roots = Vec::new();
     for (i, joint) in rig.joints().iter().enumerate() {
         match joint.parent {
-            Some(p) => children[p].push(json::Index::new(i as u32)),
+            Some(p) => children[p].push(i as u32),
             None => roots.push(json::Index::new(i as u32)),
         }
     }
+    let mut nodes = List::default();
+    nodes.reserve(rest.len() * NODE_BYTES);
     for ((joint, trs), children) in rig.joints().iter().zip(&rest).zip(children) {
-        root.nodes.push(json::Node {
-            camera: None,
-            children: (!children.is_empty()).then_some(children),
-            extensions: None,
-            extras: None,
-            matrix: None,
-            mesh: None,
-            name: joint.name.clone(),
-            rotation: (trs.rotation != glam::Quat::IDENTITY)
-                .then(|| json::scene::UnitQuaternion(trs.rotation.to_array())),
-            scale: (trs.scale != glam::Vec3::ONE).then(|| trs.scale.to_array()),
-            translation: (trs.translation != glam::Vec3::ZERO).then(|| trs.translation.to_array()),
-            skin: None,
-            weights: None,
-        });
+        let out = nodes.next();
+        let start = out.len();
+        for (i, child) in children.into_iter().enumerate() {
+            put(out, if i == 0 { ",\"children\":[" } else { "," });
+            put_number(out, child);
+        }
+        if out.len() > start {
+            out.push(b']');
+        }
+        if let Some(name) = &joint.name {
+            put(out, ",\"name\":");
+            serde_json::to_writer(&mut *out, name)?;
+        }
+        if trs.rotation != glam::Quat::IDENTITY {
+            put(out, ",\"rotation\":");
+            put_floats(out, &trs.rotation.to_array())?;
+        }
+        if trs.scale != glam::Vec3::ONE {
+            put(out, ",\"scale\":");
+            put_floats(out, &trs.scale.to_array())?;
+        }
+        if trs.translation != glam::Vec3::ZERO {
+            put(out, ",\"translation\":");
+            put_floats(out, &trs.translation.to_array())?;
+        }
+        // The first comma is the opening bracket.
+        match out.get_mut(start) {
+            Some(comma) => *comma = b'{',
+            None => out.push(b'{'),
+        }
+        out.push(b'}');
     }
     let inverse_binds: Vec<[f32; 16]> = rig
         .model_matrices(&rest)
@@ -174,14 +201,18 @@ fn joints(rig: &Skeleton, root: &mut json::Root, accessors: &mut Accessors) {
     root.skins.push(json::Skin {
         extensions: None,
         extras: None,
-        inverse_bind_matrices: Some(accessors.matrices(&inverse_binds)),
+        inverse_bind_matrices: Some(json::Index::new(accessors.matrices(&inverse_binds))),
         joints: (0..rest.len()).map(|i| json::Index::new(i as u32)).collect(),
         name: Some(rig.name.clone()),
         skeleton: roots.first().copied(),
     });
     root.scenes.push(json::Scene { extensions: None, extras: None, name: None, nodes: roots });
     root.scene = Some(json::Index::new(0));
+    Ok(nodes)
 }
+
+/// Bytes of a node, about: with its name, rotation and translation.
+const NODE_BYTES: usize = 192;
 
 /// A stick mesh on the joints, in a node of its own beside them.
 fn preview(rig: &Skeleton, root: &mut json::Root, accessors: &mut Accessors) {
@@ -190,7 +221,7 @@ fn preview(rig: &Skeleton, root: &mut json::Root, accessors: &mut Accessors) {
     if mesh.positions.is_empty() || rig.joints().len() > usize::from(u16::MAX) {
         return;
     }
-    let [positions, joints, weights, indices] = accessors.mesh(&mesh);
+    let [positions, joints, weights, indices] = accessors.mesh(&mesh).map(json::Index::new);
     root.meshes.push(json::Mesh {
         extensions: None,
         extras: None,
@@ -212,7 +243,7 @@ fn preview(rig: &Skeleton, root: &mut json::Root, accessors: &mut Accessors) {
         }],
         weights: None,
     });
-    let node = json::Index::new(root.nodes.len() as u32);
+    let node = json::Index::new((rig.joints().len() + root.nodes.len()) as u32);
     root.nodes.push(json::Node {
         mesh: Some(json::Index::new(0)),
         skin: Some(json::Index::new(0)),
@@ -282,7 +313,7 @@ fn animate(
             Path::Rotation => "rotation",
             Path::Scale => "scale",
         };
-        out.push(input, interpolation, output, file::Target::node(channel.joint as u32, path));
+        out.push(input, interpolation, output, &file::Target::Node(channel.joint as u32, path));
     }
     Ok(out)
 }
