@@ -1,11 +1,11 @@
 //! The rig of one output file: the chosen skeleton with every joint that the file's clips move, all named.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::error::Result;
-use crate::model::{Clip, Joint, JointId, Property, Skeleton, Trs, Values};
+use crate::model::{Clip, Joint, JointId, Property, Skeleton, Track, Trs, Values};
 
 /// The longest name that Blender keeps whole, bytes (notes, glTF 0.5).
 pub const MAX_NAME_BYTES: usize = 63;
@@ -73,40 +73,52 @@ fn cut(text: &str, bytes: usize) -> &str {
 /// # Errors
 /// None for a valid skeleton; the type is that of [`Skeleton::new`].
 pub fn build(skeleton: &Skeleton, clips: &[Clip], names: &dyn JointNames) -> Result<Skeleton> {
-    let mut moved = BTreeSet::new();
+    let mut moved: Vec<JointId> = Vec::new();
     for clip in clips {
-        for track in &clip.tracks {
-            if track.target.joint.is_joint() && !matches!(track.target.property, Property::Other(_)) {
-                moved.insert(track.target.joint);
-            }
-        }
+        let moves =
+            |t: &&Track| t.target.joint.is_joint() && !matches!(t.target.property, Property::Other(_));
+        moved.extend(clip.tracks.iter().filter(moves).map(|t| t.target.joint));
     }
+    let moves_root = moved.contains(&JointId::RootMotion);
+    moved.retain(|id| *id != JointId::RootMotion && skeleton.find(*id).is_none());
+    moved.sort_unstable();
+    moved.dedup();
     let mut joints: Vec<Joint> = Vec::with_capacity(skeleton.joints().len() + 1);
     let roots = skeleton.joints().iter().filter(|j| j.parent.is_none()).count();
     let has_mover = skeleton.find(JointId::RootMotion).is_some();
     let mut shift = 0;
-    if !has_mover && (roots != 1 || moved.contains(&JointId::RootMotion)) {
+    if !has_mover && (roots != 1 || moves_root) {
         joints.push(Joint { id: JointId::RootMotion, name: None, parent: None, rest: Trs::IDENTITY });
         shift = 1;
     }
     joints.extend(skeleton.joints().iter().map(|joint| Joint {
+        id: joint.id,
+        // Given below.
+        name: None,
         parent: joint.parent.map(|p| p + shift).or((shift == 1).then_some(0)),
-        ..joint.clone()
+        rest: joint.rest,
     }));
     // New joints hang from the skeleton's own root, or from the mover where there are several or none.
     let root = if shift == 1 && roots == 1 { 1 } else { 0 };
-    let known: FxHashSet<JointId> = joints.iter().map(|j| j.id).collect();
-    for id in moved.into_iter().filter(|id| !known.contains(id)) {
+    for id in moved {
         joints.push(Joint { id, name: None, parent: Some(root), rest: first_pose(id, clips) });
     }
-    let mut unique = UniqueNames::default();
-    for joint in &mut joints {
-        let wanted = match (&joint.name, names.joint_name(joint.id)) {
-            (Some(name), _) => unique.name(name),
-            (None, Some(name)) => unique.name(name),
-            (None, None) => unique.name(&fallback_name(joint.id)),
-        };
-        joint.name = Some(wanted);
+    let given = skeleton.joints();
+    let wanted: Vec<Cow<'_, str>> = (0..joints.len())
+        .map(|i| {
+            let given = i.checked_sub(shift).and_then(|i| given.get(i)?.name.as_deref());
+            match given.or_else(|| names.joint_name(joints[i].id)) {
+                Some(name) => Cow::Borrowed(name),
+                None => Cow::Owned(fallback_name(joints[i].id)),
+            }
+        })
+        .collect();
+    let mut seen = FxHashSet::with_capacity_and_hasher(wanted.len(), FxBuildHasher);
+    if wanted.iter().all(|name| name.len() <= MAX_NAME_BYTES && seen.insert(&**name)) {
+        joints.iter_mut().zip(wanted).for_each(|(joint, name)| joint.name = Some(name.into_owned()));
+    } else {
+        let mut unique = UniqueNames::default();
+        joints.iter_mut().zip(wanted).for_each(|(joint, name)| joint.name = Some(unique.name(&name)));
     }
     Skeleton::new(skeleton.name.clone(), joints)
 }

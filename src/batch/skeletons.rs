@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::container::anvil;
 use crate::error::{Error, Result};
-use crate::model::{Clip, JointId, Property, Skeleton, Trs};
+use crate::model::{Clip, JointId, Property, Skeleton, Track, Trs};
 use crate::read::skeleton::{self, Naming};
 use crate::read::ycd;
 
@@ -122,30 +122,26 @@ impl Skeletons {
     pub fn choose(&self, input: usize, clips: &[Clip]) -> Result<Choice> {
         // Most clips move the joints that others moved before them.
         let is_rage = clips.iter().all(|c| c.game == ycd::clips::GAME);
-        let mut joints: Vec<(JointId, bool)> = clips
-            .iter()
-            .flat_map(|c| &c.tracks)
-            .map(|t| (t.target.joint, !matches!(t.target.property, Property::Other(_))))
-            .collect();
-        joints.sort_unstable();
-        joints.dedup();
-        let mut question = Vec::with_capacity(joints.len() * 6 + 9);
-        question.push(u8::from(is_rage));
-        question.extend((input as u64).to_le_bytes());
-        for (joint, moves) in &joints {
-            question.push(u8::from(*moves));
-            push_joint(&mut question, *joint);
+        let moves = |t: &&Track| !matches!(t.target.property, Property::Other(_));
+        let mut question: Vec<u64> = Vec::new();
+        for clip in clips {
+            question.extend(clip.tracks.iter().map(|t| number(t.target.joint) << 1 | u64::from(moves(&t))));
         }
-        let question = xxh3_128(&question);
+        question.sort_unstable();
+        question.dedup();
+        question.extend([input as u64, u64::from(is_rage)]);
+        let question = xxh3_128(bytemuck::cast_slice(&question));
         if let Ok(chosen) = self.chosen.lock()
             && let Some(choice) = chosen.get(&question)
         {
             return Ok(choice.clone());
         }
-        let moved: FxHashSet<JointId> = joints
-            .into_iter()
-            .filter(|(id, moves)| *moves && id.is_joint() && *id != JointId::RootMotion)
-            .map(|(id, _)| id)
+        let moved: FxHashSet<JointId> = clips
+            .iter()
+            .flat_map(|c| &c.tracks)
+            .filter(moves)
+            .map(|t| t.target.joint)
+            .filter(|id| id.is_joint() && *id != JointId::RootMotion)
             .collect();
         let (skeleton, note) = self.look(input, clips, is_rage, &moved)?;
         let choice = Choice { hash: hash(&skeleton), skeleton, note };
@@ -201,7 +197,7 @@ impl Skeletons {
 /// How many choices are remembered.
 const MAX_CHOSEN: usize = 4096;
 
-/// Hash of everything that a skeleton holds.
+/// Hash of everything that a skeleton holds. Equal on machines of one byte order, which is what a folder is resumed on.
 pub fn hash(skeleton: &Skeleton) -> u64 {
     let mut bytes = Vec::with_capacity(skeleton.joints().len() * 80);
     let text = |bytes: &mut Vec<u8>, text: &str| {
@@ -210,17 +206,19 @@ pub fn hash(skeleton: &Skeleton) -> u64 {
     };
     text(&mut bytes, &skeleton.name);
     for joint in skeleton.joints() {
-        push_joint(&mut bytes, joint.id);
+        bytes.extend(number(joint.id).to_le_bytes());
         text(&mut bytes, joint.name.as_deref().unwrap_or("\0"));
         bytes.extend(joint.parent.map_or(u64::MAX, |p| p as u64).to_le_bytes());
         let Trs { translation, rotation, scale } = joint.rest;
-        let values = translation.to_array().into_iter().chain(rotation.to_array()).chain(scale.to_array());
-        bytes.extend(values.flat_map(f32::to_le_bytes));
+        bytes.extend_from_slice(bytemuck::bytes_of(&translation));
+        bytes.extend_from_slice(bytemuck::bytes_of(&rotation));
+        bytes.extend_from_slice(bytemuck::bytes_of(&scale));
     }
     xxh3_64(&bytes)
 }
 
-fn push_joint(bytes: &mut Vec<u8>, joint: JointId) {
+/// A joint's id as a number of 35 bits.
+fn number(joint: JointId) -> u64 {
     let (kind, value) = match joint {
         JointId::RootMotion => (0, 0),
         JointId::RageTag(tag) => (1, u32::from(tag)),
@@ -228,8 +226,7 @@ fn push_joint(bytes: &mut Vec<u8>, joint: JointId) {
         JointId::Camera(tag) => (3, u32::from(tag)),
         JointId::Texture(tag) => (4, u32::from(tag)),
     };
-    bytes.push(kind);
-    bytes.extend(value.to_le_bytes());
+    kind << 32 | u64::from(value)
 }
 
 /// The one that covers most; of equal ones that of the own archive, then the first.

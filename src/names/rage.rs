@@ -1,9 +1,9 @@
 //! Names of RAGE: bone tags, the ped skeleton, joaat hashes, track numbers.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use glam::{DQuat, Quat, Vec3};
+use rustc_hash::FxHashMap;
 
 use crate::error::Result;
 use crate::model::{Joint, JointId, Skeleton, Trs};
@@ -30,16 +30,27 @@ pub struct PedBone {
 
 struct Ped {
     bones: Vec<PedBone>,
-    by_tag: HashMap<u16, usize>,
+    by_tag: FxHashMap<u16, usize>,
     /// By upper-cased name.
-    by_name: HashMap<String, usize>,
+    by_name: FxHashMap<String, usize>,
+    /// Parent of each bone; bones without a known one hang from `SKEL_ROOT`.
+    parents: Vec<Option<usize>>,
 }
 
 static PED: LazyLock<Ped> = LazyLock::new(|| {
     let bones: Vec<PedBone> = PED_BONES.lines().skip(1).filter_map(ped_bone).collect();
-    let by_tag = bones.iter().enumerate().map(|(i, b)| (b.tag, i)).collect();
-    let by_name = bones.iter().enumerate().map(|(i, b)| (b.name.to_ascii_uppercase(), i)).collect();
-    Ped { bones, by_tag, by_name }
+    let by_tag: FxHashMap<u16, usize> = bones.iter().enumerate().map(|(i, b)| (b.tag, i)).collect();
+    let by_name: FxHashMap<String, usize> =
+        bones.iter().enumerate().map(|(i, b)| (b.name.to_ascii_uppercase(), i)).collect();
+    let parents = bones
+        .iter()
+        .map(|bone| match bone.parent {
+            Some(name) => by_name.get(&name.to_ascii_uppercase()).copied(),
+            None if bone.tag == 0 => None,
+            None => by_tag.get(&0).copied(),
+        })
+        .collect();
+    Ped { bones, by_tag, by_name, parents }
 });
 
 /// One row: tag, name, parent, tx ty tz, votes, of, rx ry rz rw, votes, how.
@@ -116,11 +127,7 @@ pub fn tag_of_name(name: &str) -> u16 {
 /// their parent. Joints are [`JointId::RageTag`] and named.
 pub fn ped_skeleton(animated: &dyn Fn(u16) -> bool) -> Result<Skeleton> {
     let bones = ped_bones();
-    let parent_of = |i: usize| match bones[i].parent {
-        Some(name) => PED.by_name.get(&name.to_ascii_uppercase()).copied(),
-        None if bones[i].tag == 0 => None,
-        None => PED.by_tag.get(&0).copied(),
-    };
+    let parent_of = |i: usize| PED.parents[i];
     let mut taken = vec![false; bones.len()];
     for (i, bone) in bones.iter().enumerate() {
         if bone.translation.is_some() || animated(bone.tag) {
@@ -187,7 +194,7 @@ const HASH_NAMES: [&str; 18] = [
     "visibletoscript",
 ];
 
-static BY_HASH: LazyLock<HashMap<u32, &'static str>> =
+static BY_HASH: LazyLock<FxHashMap<u32, &'static str>> =
     LazyLock::new(|| HASH_NAMES.iter().map(|name| (joaat(name), *name)).collect());
 
 /// Name of a tag, property or attribute by its joaat hash.

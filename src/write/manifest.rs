@@ -96,8 +96,9 @@ impl ClipRow {
         let moved = || clip.tracks.iter().filter(|t| !matches!(t.target.property, Property::Other(_)));
         let mut unknown: Vec<String> = moved()
             .filter(|t| t.target.joint != JointId::RootMotion)
-            .filter_map(|t| rig.joints()[rig.find(t.target.joint)?].name.clone())
+            .filter_map(|t| rig.joints()[rig.find(t.target.joint)?].name.as_deref())
             .filter(|name| is_fallback(name))
+            .map(str::to_owned)
             .collect();
         unknown.sort();
         unknown.dedup();

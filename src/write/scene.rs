@@ -153,8 +153,8 @@ impl<'a> Scene<'a> {
                         _ => kept.push(i),
                     }
                 }
-                // Stable: of equal ones the first track of the clip stays in front.
-                channels.sort_by_key(|c| (c.joint, c.path));
+                // Of equal ones the first track of the clip stays in front.
+                channels.sort_unstable_by_key(|c| (c.joint, c.path, c.track));
                 channels.dedup_by(|later, first| {
                     let same = (later.joint, later.path) == (first.joint, first.path);
                     if same {
@@ -231,7 +231,7 @@ impl Animation<'_> {
             track: None,
             hold_to_end: false,
         }));
-        self.channels.sort_by_key(|c| (c.joint, c.path));
+        self.channels.sort_unstable_by_key(|c| (c.joint, c.path));
     }
 
     /// Makes sure that a key stands at the clip's end, and that there is a key at all.

@@ -500,7 +500,7 @@ fn attributes(property: &ClipProperty) -> Map<String, Value> {
 /// # Errors
 /// None: the embedded table is sound.
 pub fn default_skeleton(clips: &[Clip]) -> Result<Skeleton> {
-    let mut bones: BTreeMap<u16, bool> = BTreeMap::new();
+    let mut bones: FxHashMap<u16, bool> = FxHashMap::default();
     for track in clips.iter().flat_map(|c| &c.tracks) {
         if let JointId::RageTag(tag) = track.target.joint {
             *bones.entry(tag).or_default() |= !matches!(track.target.property, Property::Other(_));

@@ -18,7 +18,7 @@ use json::accessor::ComponentType;
 use json::validation::{Checked::Valid, USize64};
 use rustc_hash::FxHashMap;
 
-use super::file::{put, put_floats, put_number};
+use super::file::{put, put_before, put_floats};
 use crate::error::Result;
 use crate::model::{Clip, Track};
 use crate::write::preview::Mesh;
@@ -401,16 +401,12 @@ impl Accessors {
         for (i, accessor) in self.accessors.iter().enumerate() {
             put(out, if i == 0 { "{" } else { ",{" });
             if let Some(view) = self.views[usize::from(accessor.view)] {
-                put(out, "\"bufferView\":");
-                put_number(out, view);
+                put_before(out, b"\"bufferView\":", view);
                 out.push(b',');
             }
-            put(out, "\"byteOffset\":");
-            put_number(out, accessor.offset);
-            put(out, ",\"count\":");
-            put_number(out, accessor.count);
-            put(out, ",\"componentType\":");
-            put_number(out, accessor.component.as_gl_enum());
+            put_before(out, b"\"byteOffset\":", accessor.offset);
+            put_before(out, b",\"count\":", accessor.count);
+            put_before(out, b",\"componentType\":", accessor.component.as_gl_enum());
             put(out, ",\"type\":\"");
             put(out, accessor.type_);
             out.push(b'"');

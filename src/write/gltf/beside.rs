@@ -14,7 +14,7 @@ use json::validation::Checked::Valid;
 use super::accessors::{Accessors, y_up_quat, y_up_vec3};
 use super::file::{self, Target};
 use crate::model::{Interpolation, JointId, Property, Values};
-use crate::write::scene::{Animation, Beside, BesideChannel};
+use crate::write::scene::{Animation, Beside, BesideChannel, Path};
 
 /// Nearest and farthest that a camera shows, metres: no field of the source. Near enough for a face, far enough for
 /// a city, and a ratio that 24 bits of depth resolve.
@@ -214,12 +214,12 @@ pub fn animate(
             (Property::Translation, values) => {
                 let rest = [thing.rest.translation];
                 let values = if let Some(Values::Vec3(v)) = values { v.as_slice() } else { &rest };
-                (accessors.vec3s(values, keep, false, false), Target::Node(place.node, "translation"))
+                (accessors.vec3s(values, keep, false, false), Target::Node(place.node, Path::Translation))
             }
             (Property::Rotation, values) => {
                 let rest = [thing.rest.rotation];
                 let values = if let Some(Values::Quat(q)) = values { q.as_slice() } else { &rest };
-                (accessors.quats(values, keep, false), Target::Node(place.node, "rotation"))
+                (accessors.quats(values, keep, false), Target::Node(place.node, Path::Rotation))
             }
             (Property::FieldOfView, values) => {
                 let rest = [thing.fov_deg];

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::accessors::{Accessors, Index};
 use crate::model::Interpolation;
+use crate::write::scene::Path;
 
 /// Name of the extension by which a channel moves any property.
 pub const POINTER: &str = "KHR_animation_pointer";
@@ -49,18 +50,29 @@ pub fn put(out: &mut Vec<u8>, text: &str) {
 
 /// Appends a whole number.
 #[inline]
-pub fn put_number(out: &mut Vec<u8>, mut n: u32) {
-    let mut digits = [0; 10];
-    let mut at = digits.len();
+pub fn put_number(out: &mut Vec<u8>, n: u32) {
+    put_before(out, b"", n);
+}
+
+/// Appends `text` (of at most 54 bytes) and a whole number: in one piece, as documents are made of these.
+#[inline]
+pub fn put_before<const N: usize>(out: &mut Vec<u8>, text: &[u8; N], mut n: u32) {
+    const SIZE: usize = 64;
+    const DIGITS: usize = 10;
+    const { assert!(N + DIGITS <= SIZE) };
+    let mut piece = [0; SIZE];
+    let mut at = SIZE;
     loop {
         at -= 1;
-        digits[at] = b'0' + (n % 10) as u8;
+        piece[at] = b'0' + (n % 10) as u8;
         n /= 10;
         if n == 0 {
             break;
         }
     }
-    out.extend_from_slice(&digits[at..]);
+    at -= N;
+    piece[at..at + N].copy_from_slice(text);
+    out.extend_from_slice(&piece[at..]);
 }
 
 /// Appends numbers in brackets, each with the fewest digits that give the same f32 back.
@@ -88,8 +100,8 @@ pub struct Animation {
 /// What a channel moves.
 #[derive(Debug)]
 pub enum Target {
-    /// `translation`, `rotation` or `scale` of a node.
-    Node(u32, &'static str),
+    /// A property of a node.
+    Node(u32, Path),
     /// The property that a JSON pointer into the document names; nothing in it needs an escape.
     Pointer(String),
 }
@@ -122,33 +134,37 @@ impl Animation {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
                 let out = self.samplers.next();
-                put(out, "{\"input\":");
-                put_number(out, input);
-                put(out, if step { ",\"interpolation\":\"STEP\"" } else { ",\"interpolation\":\"LINEAR\"" });
-                put(out, ",\"output\":");
-                put_number(out, output);
+                put_before(out, b"{\"input\":", input);
+                if step {
+                    put_before(out, b",\"interpolation\":\"STEP\",\"output\":", output);
+                } else {
+                    put_before(out, b",\"interpolation\":\"LINEAR\",\"output\":", output);
+                }
                 out.push(b'}');
                 *new.insert(next)
             }
         };
         let out = self.channels.next();
-        put(out, "{\"sampler\":");
-        put_number(out, sampler);
+        put_before(out, b"{\"sampler\":", sampler);
         match target {
             Target::Node(node, path) => {
-                put(out, ",\"target\":{\"node\":");
-                put_number(out, *node);
-                put(out, ",\"path\":\"");
-                put(out, path);
+                put_before(out, b",\"target\":{\"node\":", *node);
+                put(
+                    out,
+                    match path {
+                        Path::Translation => ",\"path\":\"translation\"}}",
+                        Path::Rotation => ",\"path\":\"rotation\"}}",
+                        Path::Scale => ",\"path\":\"scale\"}}",
+                    },
+                );
             }
             Target::Pointer(pointer) => {
                 self.has_pointers = true;
                 put(out, ",\"target\":{\"extensions\":{\"KHR_animation_pointer\":{\"pointer\":\"");
                 put(out, pointer);
-                put(out, "\"}},\"path\":\"pointer");
+                put(out, "\"}},\"path\":\"pointer\"}}");
             }
         }
-        put(out, "\"}}");
     }
 
     /// Whether a channel needs [`POINTER`].

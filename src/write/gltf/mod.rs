@@ -308,12 +308,7 @@ fn animate(
                 (input, output, Interpolation::Linear)
             }
         };
-        let path = match channel.path {
-            Path::Translation => "translation",
-            Path::Rotation => "rotation",
-            Path::Scale => "scale",
-        };
-        out.push(input, interpolation, output, &file::Target::Node(channel.joint as u32, path));
+        out.push(input, interpolation, output, &file::Target::Node(channel.joint as u32, channel.path));
     }
     Ok(out)
 }
