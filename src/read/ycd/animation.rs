@@ -267,10 +267,12 @@ fn append(all: &mut Values, block: Values, first: usize, count: usize, usable: u
             all.resize(first + count, last);
         }
     }
+    // The first block is taken as it is where it is whole, or one value.
+    let whole = |n: usize| first == 0 && (n == count || n == 1);
     match (all, block) {
-        (Values::Vec3(a), Values::Vec3(b)) if first == 0 && b.len() > 1 && b.len() == count => *a = b,
-        (Values::Quat(a), Values::Quat(b)) if first == 0 && b.len() > 1 && b.len() == count => *a = b,
-        (Values::Scalar(a), Values::Scalar(b)) if first == 0 && b.len() > 1 && b.len() == count => *a = b,
+        (Values::Vec3(a), Values::Vec3(b)) if whole(b.len()) => *a = b,
+        (Values::Quat(a), Values::Quat(b)) if whole(b.len()) => *a = b,
+        (Values::Scalar(a), Values::Scalar(b)) if whole(b.len()) => *a = b,
         (Values::Vec3(a), Values::Vec3(b)) => join(a, &b, first, count, usable),
         (Values::Quat(a), Values::Quat(b)) => join(a, &b, first, count, usable),
         (Values::Scalar(a), Values::Scalar(b)) => join(a, &b, first, count, usable),

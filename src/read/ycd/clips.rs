@@ -131,6 +131,10 @@ pub fn assemble(dictionary: Dictionary<'_>, source: &str) -> Result<Clips> {
     let mut failed: FxHashMap<u32, String> =
         dictionary.errors.iter().map(|(hash, e)| (*hash, e.to_string())).collect();
     out.errors.extend(dictionary.errors.into_iter().map(|(_, e)| e));
+    let mut parts: FxHashMap<u32, usize> = FxHashMap::default();
+    for part in dictionary.clips.iter().flat_map(|c| &c.parts) {
+        *parts.entry(part.animation).or_default() += 1;
+    }
     let mut used: FxHashMap<u32, Used> = FxHashMap::default();
     for animation in &dictionary.animations {
         if used.contains_key(&animation.hash) {
@@ -139,7 +143,8 @@ pub fn assemble(dictionary: Dictionary<'_>, source: &str) -> Result<Clips> {
         }
         match decode(animation, |i| !is_junk(animation.tracks[i]), &mut scratch) {
             Ok(decoded) => {
-                used.insert(animation.hash, Used { animation, decoded, uses: 0 });
+                let left = parts.get(&animation.hash).copied().unwrap_or_default();
+                used.insert(animation.hash, Used { animation, decoded, uses: 0, left });
             }
             Err(e) => {
                 let e = e.in_entry(format!("animation {:08X}", animation.hash));
@@ -177,6 +182,8 @@ struct Used<'a, 'b> {
     animation: &'b Animation<'a>,
     decoded: Decoded,
     uses: usize,
+    /// Parts of clips that still need the values: the last one takes them.
+    left: usize,
 }
 
 /// Tools write movers for every bone; only bone 0's is one (notes, 6).
@@ -271,6 +278,13 @@ impl Cut {
         )
     }
 
+    /// [`Cut::values`] of values that nobody else needs: what is played whole is not copied.
+    fn take(&self, values: Values) -> Values {
+        let is_whole =
+            self.lead.is_none() && self.tail.is_none() && self.first == 0 && self.end == values.len();
+        if is_whole || values.len() == 1 { values } else { self.values(&values) }
+    }
+
     fn values(&self, values: &Values) -> Values {
         fn pick<T: Copy>(cut: &Cut, all: &[T], between: impl Fn(T, T, f64) -> T) -> Vec<T> {
             if all.len() == 1 {
@@ -356,6 +370,7 @@ fn clip(
     for (part, window) in record.parts.iter().zip(windows) {
         let Some(entry) = used.get_mut(&part.animation) else { continue };
         entry.uses += 1;
+        entry.left = entry.left.saturating_sub(1);
         let animation = entry.animation;
         junk.extend(animation.tracks.iter().filter(|t| is_junk(**t)).map(|t| t.bone));
         clip.warnings.extend(entry.decoded.warnings.iter().cloned());
@@ -377,13 +392,19 @@ fn clip(
         };
         let timeline = clip.timelines.len() as u32;
         clip.timelines.push(Timeline { clock, positions: plan.positions(), window });
-        for decoded in &entry.decoded.tracks {
+        clip.tracks.reserve(entry.decoded.tracks.len());
+        seen.reserve(entry.decoded.tracks.len());
+        for decoded in &mut entry.decoded.tracks {
             let id = animation.tracks[decoded.track];
             let target = target(id);
-            let values = plan.values(&decoded.values);
             if still && decoded.values.len() > 1 {
                 frames_dropped += decoded.values.len() - 1;
             }
+            let values = if entry.left == 0 {
+                plan.take(std::mem::replace(&mut decoded.values, Values::Scalar(Vec::new())))
+            } else {
+                plan.values(&decoded.values)
+            };
             let interpolation = match values {
                 Values::Quat(_) => Interpolation::Nlerp,
                 _ => Interpolation::Linear,
