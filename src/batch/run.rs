@@ -42,6 +42,10 @@ pub use super::settings::{Additive, Globs, Passes, Select, Settings};
 const WINDOW_BYTES: u64 = 12 << 20;
 const WINDOW_UNITS: usize = 256;
 
+/// Units or jobs that are handed out together, at most: so many, and so many bytes.
+const TOGETHER: usize = 32;
+const TOGETHER_BYTES: u64 = 128 << 10;
+
 /// Full bundles that are on their way at most, beside the one that is being filled.
 const BUNDLES: usize = 4;
 
@@ -171,36 +175,38 @@ pub fn run(settings: &Settings, progress: &mut (dyn Progress + Send + Sync)) -> 
     run.finish(&maker)
 }
 
-/// Work for a thread. `order` counts each kind for itself.
+/// Work for a thread. `order` counts each kind for itself: of lists it is that of the first.
 enum Task {
-    Read { order: usize, unit: Unit },
-    Make { order: usize, job: Job },
+    Read { order: usize, units: Vec<Unit> },
+    Make { order: usize, jobs: Vec<Job> },
     Bundle { order: usize, bundle: Bundle },
 }
 
 /// What became of it.
 #[expect(clippy::large_enum_variant, reason = "moved once, from a worker to the starting thread")]
 enum Report {
-    Read { order: usize, contents: Contents },
-    Made { order: usize, job: Job, made: Made },
+    Read { order: usize, contents: Vec<Contents> },
+    Made { order: usize, made: Vec<(Job, Made)> },
     Bundled { order: usize, made: Made },
 }
 
 fn work_off(task: Task, maker: &Maker<'_>, scratches: &Scratches) -> Report {
     match task {
-        Task::Read { order, unit } => {
-            let size = unit.size;
-            let contents = match unit.found {
+        Task::Read { order, units } => {
+            let read = |unit: Unit| match unit.found {
                 Some(items) => {
                     Contents { input: unit.input, entry: unit.entry, items, ..Contents::default() }
                 }
-                None => scratches.with(size, |scratch| maker.read(&unit, scratch)),
+                None => scratches.with(unit.size, |scratch| maker.read(&unit, scratch)),
             };
-            Report::Read { order, contents }
+            Report::Read { order, contents: units.into_iter().map(read).collect() }
         }
-        Task::Make { order, job } => {
-            let made = maker.make(&job);
-            Report::Made { order, job, made }
+        Task::Make { order, jobs } => {
+            let make = |job: Job| {
+                let made = maker.make(&job);
+                (job, made)
+            };
+            Report::Made { order, made: jobs.into_iter().map(make).collect() }
         }
         Task::Bundle { order, mut bundle } => {
             let made = maker.make_bundle(&mut bundle);
@@ -238,8 +244,9 @@ impl<T> InOrder<T> {
         InOrder { next: 0, waiting: BTreeMap::new() }
     }
 
-    fn put(&mut self, order: usize, result: T) {
-        self.waiting.insert(order, result);
+    /// Puts results from number `order` on.
+    fn put(&mut self, order: usize, results: impl IntoIterator<Item = T>) {
+        self.waiting.extend((order..).zip(results));
     }
 
     fn take(&mut self) -> Option<T> {
@@ -272,15 +279,51 @@ struct Flow<'g> {
     placed: usize,
     /// Bytes of all in `open`.
     bytes: u64,
-    /// Jobs and bundles handed out.
+    /// Units and jobs handed out, and jobs and bundles that have a number.
+    given_units: usize,
+    given_jobs: usize,
     jobs: usize,
     bundled: usize,
+    /// Units and jobs that are handed out together; so many of them at most.
+    reading: Collected<Unit>,
+    making: Collected<Job>,
+    most: usize,
+}
+
+/// Small things that go together: each hand-over wakes a thread.
+struct Collected<T> {
+    all: Vec<T>,
+    bytes: u64,
+}
+
+impl<T> Collected<T> {
+    fn new() -> Self {
+        Collected { all: Vec::new(), bytes: 0 }
+    }
+
+    /// Adds one, and gives all where there are enough.
+    fn add(&mut self, one: T, bytes: u64, most: usize) -> Option<Vec<T>> {
+        self.all.push(one);
+        self.bytes += bytes;
+        (self.bytes >= TOGETHER_BYTES || self.all.len() >= most).then(|| self.take())
+    }
+
+    fn take(&mut self) -> Vec<T> {
+        self.bytes = 0;
+        std::mem::take(&mut self.all)
+    }
 }
 
 impl<'g> Flow<'g> {
-    fn new(give: &'g dyn Fn(Task)) -> Self {
+    /// `most`: units and jobs that may go together.
+    fn new(give: &'g dyn Fn(Task), most: usize) -> Self {
         Flow {
             give,
+            most,
+            reading: Collected::new(),
+            making: Collected::new(),
+            given_units: 0,
+            given_jobs: 0,
             pending: 0,
             reads: InOrder::new(),
             makes: InOrder::new(),
@@ -296,19 +339,48 @@ impl<'g> Flow<'g> {
     /// Whether a unit of `size` stored bytes may go on its way.
     fn has_room(&self, size: u64) -> bool {
         let is_room = self.bytes + size * UNPACKED <= WINDOW_BYTES && self.open.len() < WINDOW_UNITS;
-        (is_room && self.bundled - self.bundles.next <= BUNDLES) || self.pending == 0
+        let is_idle = self.pending == 0 && self.reading.all.is_empty() && self.making.all.is_empty();
+        (is_room && self.bundled - self.bundles.next <= BUNDLES) || is_idle
     }
 
-    fn read(&mut self, order: usize, unit: Unit) {
+    fn read(&mut self, unit: Unit) {
         let (size, cost) = (unit.size, unit.size * UNPACKED);
         self.open.push_back(Open { cost, size, jobs: 0 });
         self.bytes += cost;
-        self.give(Task::Read { order, unit });
+        if let Some(units) = self.reading.add(unit, size, self.most) {
+            self.give_units(units);
+        }
     }
 
     fn make(&mut self, job: Job) {
-        self.give(Task::Make { order: self.jobs, job });
+        let size = job.item.size();
         self.jobs += 1;
+        if let Some(jobs) = self.making.add(job, size, self.most) {
+            self.give_jobs(jobs);
+        }
+    }
+
+    /// Hands out what is collected.
+    fn give_rest(&mut self) {
+        let (units, jobs) = (self.reading.take(), self.making.take());
+        self.give_jobs(jobs);
+        self.give_units(units);
+    }
+
+    fn give_units(&mut self, units: Vec<Unit>) {
+        let order = self.given_units;
+        self.given_units += units.len();
+        if !units.is_empty() {
+            self.give(Task::Read { order, units });
+        }
+    }
+
+    fn give_jobs(&mut self, jobs: Vec<Job>) {
+        let order = self.given_jobs;
+        self.given_jobs += jobs.len();
+        if !jobs.is_empty() {
+            self.give(Task::Make { order, jobs });
+        }
     }
 
     fn bundle(&mut self, bundle: Bundle) {
@@ -325,8 +397,8 @@ impl<'g> Flow<'g> {
         self.pending -= 1;
         match report {
             Report::Read { order, contents } => self.reads.put(order, contents),
-            Report::Made { order, job, made } => self.makes.put(order, (job, made)),
-            Report::Bundled { order, made } => self.bundles.put(order, made),
+            Report::Made { order, made } => self.makes.put(order, made),
+            Report::Bundled { order, made } => self.bundles.put(order, [made]),
         }
     }
 
@@ -431,15 +503,18 @@ impl<'a> Run<'a> {
                 // The receiver outlives all tasks.
                 scope.spawn(move |_| drop(sender.send(work_off(task, maker, scratches))));
             };
-            let mut flow = Flow::new(&give);
-            let mut units = units.into_iter().enumerate().peekable();
+            // All threads get something, a few times over.
+            let most = units.len().div_ceil(8 * pool.current_num_threads()).clamp(1, TOGETHER);
+            let mut flow = Flow::new(&give, most);
+            let mut units = units.into_iter().peekable();
             let mut last = String::new();
             loop {
                 while !self.outcome.stopped
-                    && let Some((order, unit)) = units.next_if(|(_, unit)| flow.has_room(unit.size))
+                    && let Some(unit) = units.next_if(|unit| flow.has_room(unit.size))
                 {
-                    flow.read(order, unit);
+                    flow.read(unit);
                 }
+                flow.give_rest();
                 if flow.pending == 0 {
                     // The last cutscene, and clips that fill no bundle, go at the very end.
                     if self.outcome.stopped
@@ -447,6 +522,7 @@ impl<'a> Run<'a> {
                     {
                         return Ok(());
                     }
+                    flow.give_rest();
                 }
                 let Ok(report) = receiver.recv() else { return Ok(()) };
                 flow.put(report);

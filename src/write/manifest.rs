@@ -94,11 +94,13 @@ impl ClipRow {
     /// Describes `clip`, written as `animation` into `output`.
     pub fn new(clip: &Clip, output: &str, animation: &str, kept: &[usize], rig: &Skeleton) -> Self {
         let moved = || clip.tracks.iter().filter(|t| !matches!(t.target.property, Property::Other(_)));
+        let nameless: Vec<bool> =
+            rig.joints().iter().map(|j| j.name.as_deref().is_some_and(is_fallback)).collect();
         let mut unknown: Vec<String> = moved()
             .filter(|t| t.target.joint != JointId::RootMotion)
-            .filter_map(|t| rig.joints()[rig.find(t.target.joint)?].name.as_deref())
-            .filter(|name| is_fallback(name))
-            .map(str::to_owned)
+            .filter_map(|t| rig.find(t.target.joint))
+            .filter(|i| nameless[*i])
+            .filter_map(|i| rig.joints()[i].name.clone())
             .collect();
         unknown.sort();
         unknown.dedup();

@@ -140,7 +140,8 @@ impl<'a> Scene<'a> {
         let mut animations: Vec<Animation<'a>> = clips
             .iter()
             .map(|clip| {
-                let mut channels: Vec<Channel> = Vec::with_capacity(clip.tracks.len());
+                // Joint, path and track in one number each, to be sorted: of equal ones the first track stays.
+                let mut keyed: Vec<u64> = Vec::with_capacity(clip.tracks.len());
                 let mut kept = Vec::new();
                 for (i, track) in clip.tracks.iter().enumerate() {
                     if !track.target.joint.is_joint() {
@@ -148,20 +149,22 @@ impl<'a> Scene<'a> {
                     }
                     match (path(track.target.property), rig.find(track.target.joint)) {
                         (Some(path), Some(joint)) if !track.curve.values.is_empty() => {
-                            channels.push(Channel { joint, path, track: Some(i), hold_to_end: false });
+                            keyed.push((joint as u64) << 34 | (path as u64) << 32 | i as u64);
                         }
                         _ => kept.push(i),
                     }
                 }
-                // Of equal ones the first track of the clip stays in front.
-                channels.sort_unstable_by_key(|c| (c.joint, c.path, c.track));
-                channels.dedup_by(|later, first| {
-                    let same = (later.joint, later.path) == (first.joint, first.path);
-                    if same {
-                        kept.extend(later.track);
+                keyed.sort_unstable();
+                let mut channels: Vec<Channel> = Vec::with_capacity(keyed.len());
+                for key in keyed {
+                    let (joint, track) = ((key >> 34) as usize, (key & 0xFFFF_FFFF) as usize);
+                    let path = [Path::Translation, Path::Rotation, Path::Scale][(key >> 32 & 3) as usize];
+                    if channels.last().is_some_and(|c| (c.joint, c.path) == (joint, path)) {
+                        kept.push(track);
+                    } else {
+                        channels.push(Channel { joint, path, track: Some(track), hold_to_end: false });
                     }
-                    same
-                });
+                }
                 kept.sort_unstable();
                 if clips.len() > 1 {
                     moved.extend(channels.iter().map(|c| (c.joint, c.path)));

@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 
 use super::file::{put, put_before, put_floats};
 use crate::error::Result;
-use crate::model::{Clip, Track};
+use crate::model::{Clip, Track, Values};
 use crate::write::preview::Mesh;
 
 /// Number of an accessor.
@@ -173,6 +173,18 @@ impl Accessors {
     pub fn begin_clip(&mut self, clip: &Clip) {
         self.timelines.clear();
         self.timelines.resize(clip.timelines.len(), None);
+        // Room for all its keys at once, where none is shared.
+        let (mut quats, mut vec3s) = (0, 0);
+        for track in &clip.tracks {
+            match &track.curve.values {
+                Values::Quat(q) => quats += q.len(),
+                Values::Vec3(v) => vec3s += v.len(),
+                Values::Scalar(_) | Values::Raw { .. } => {}
+            }
+        }
+        self.bytes[View::Quats as usize].reserve(quats * 16);
+        self.bytes[View::Vec3s as usize].reserve(vec3s * 12);
+        self.accessors.reserve(clip.tracks.len());
     }
 
     /// Key times of a track, f32 seconds, strictly rising. Where rounding makes neighbours equal, the first of
@@ -270,7 +282,6 @@ impl Accessors {
     fn quats_new(&mut self, values: &[Quat], keep: Option<&[u32]>, hold: bool) -> Index {
         let bytes = &mut self.bytes[View::Quats as usize];
         let offset = bytes.len();
-        bytes.reserve(values.len() * 16 + 16);
         let mut put = |q: Quat| extend_f32(bytes, &y_up_quat(q).to_array());
         let count = each_key(values, keep, hold, &mut put);
         self.push(View::Quats, offset, count, "VEC4", ComponentType::F32)
@@ -303,7 +314,6 @@ impl Accessors {
         }
         let bytes = &mut self.bytes[View::Vec3s as usize];
         let offset = bytes.len();
-        bytes.reserve(values.len() * 12 + 12);
         let mut put = |v: Vec3| extend_f32(bytes, &turn(v).to_array());
         let count = each_key(values, keep, hold, &mut put);
         let index = self.push(View::Vec3s, offset, count, "VEC3", ComponentType::F32);
@@ -393,7 +403,7 @@ impl Accessors {
 
     /// Bytes that [`Accessors::write`] will write, about.
     pub fn text_size(&self) -> usize {
-        self.accessors.len() * 96
+        self.accessors.len() * 112
     }
 
     /// Writes the accessors, with commas between them.

@@ -172,6 +172,11 @@ impl Animation {
         self.has_pointers
     }
 
+    /// Bytes of its JSON, about.
+    pub fn text_size(&self) -> usize {
+        self.extras.get().len() + self.channels.text().len() + self.samplers.text().len() + 128
+    }
+
     fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         put(out, "{\"extras\":");
         put(out, self.extras.get());
@@ -194,8 +199,6 @@ pub fn write(
     animations: &[Animation],
     joints: &List,
 ) -> serde_json::Result<()> {
-    let lists = animations.iter().map(|a| a.channels.text().len() + a.samplers.text().len()).sum::<usize>();
-    out.reserve(lists + joints.text().len() + accessors.text_size() + 4096);
     put(out, "{\"accessors\":[");
     accessors.write(out)?;
     put(out, "],\"animations\":[");

@@ -79,13 +79,12 @@ impl Document {
     /// [`ErrorKind::Limit`](crate::ErrorKind) over 4 GiB.
     pub fn to_glb(&self) -> Result<Vec<u8>> {
         let bin: usize = self.accessors.bin().map(<[u8]>::len).sum();
-        let mut out = Vec::with_capacity(bin + 1024);
+        let mut out = Vec::with_capacity(self.text_size() + bin + 32);
         out.extend_from_slice(b"glTF\x02\0\0\0\0\0\0\0\0\0\0\0JSON");
         self.write(&mut out)?;
         out.resize(out.len().next_multiple_of(4), b' ');
         let json_length = out.len() - 20;
         if bin > 0 {
-            out.reserve_exact(bin + 8);
             out.extend_from_slice(&(bin as u32).to_le_bytes());
             out.extend_from_slice(b"BIN\0");
             self.accessors.bin().for_each(|view| out.extend_from_slice(view));
@@ -105,10 +104,16 @@ impl Document {
         if let Some(buffer) = self.root.buffers.first_mut() {
             buffer.uri = Some(percent_encode(bin_name));
         }
-        let mut compact = Vec::new();
+        let mut compact = Vec::with_capacity(self.text_size());
         self.write(&mut compact)?;
         let compact = String::from_utf8(compact).map_err(|e| Error::unsupported(e.to_string()))?;
         Ok((one_container_a_line(&compact), self.accessors.bin().collect::<Vec<_>>().concat()))
+    }
+
+    /// Bytes of the JSON, about.
+    fn text_size(&self) -> usize {
+        let animations: usize = self.animations.iter().map(file::Animation::text_size).sum();
+        animations + self.joints.text().len() + self.accessors.text_size() + 4096
     }
 
     fn write(&self, out: &mut Vec<u8>) -> Result<()> {
