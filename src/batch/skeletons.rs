@@ -1,6 +1,7 @@
 //! Which skeleton a file's clips stand on.
 
 use std::fs;
+use std::hash::Hash;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +12,7 @@ use crate::container::anvil;
 use crate::error::{Error, Result};
 use crate::model::{Clip, JointId, Property, Skeleton, Track, Trs};
 use crate::read::skeleton::{self, Naming};
-use crate::read::ycd;
+use crate::read::ycd::{self, DefaultSkeleton};
 
 use super::work;
 
@@ -26,6 +27,8 @@ pub struct Skeletons {
     by_hash: FxHashMap<u64, usize>,
     /// What was chosen before, by what was asked.
     chosen: Mutex<FxHashMap<u128, Choice>>,
+    /// Defaults that were made.
+    defaults: Mutex<FxHashMap<DefaultSkeleton, Choice>>,
 }
 
 #[derive(Debug)]
@@ -122,6 +125,9 @@ impl Skeletons {
     pub fn choose(&self, input: usize, clips: &[Clip]) -> Result<Choice> {
         // Most clips move the joints that others moved before them.
         let is_rage = clips.iter().all(|c| c.game == ycd::clips::GAME);
+        if is_rage && self.given.is_empty() {
+            return self.default_of(clips);
+        }
         let moves = |t: &&Track| !matches!(t.target.property, Property::Other(_));
         let mut question: Vec<u64> = Vec::new();
         for clip in clips {
@@ -145,13 +151,21 @@ impl Skeletons {
             .collect();
         let (skeleton, note) = self.look(input, clips, is_rage, &moved)?;
         let choice = Choice { hash: hash(&skeleton), skeleton, note };
-        if let Ok(mut chosen) = self.chosen.lock() {
-            // Each holds a skeleton: a game has hundreds of sets of joints, not millions.
-            if chosen.len() >= MAX_CHOSEN {
-                chosen.clear();
-            }
-            chosen.insert(question, choice.clone());
+        remember(&self.chosen, question, &choice);
+        Ok(choice)
+    }
+
+    /// RAGE's default, made once for all that have the same.
+    fn default_of(&self, clips: &[Clip]) -> Result<Choice> {
+        let which = DefaultSkeleton::of(clips);
+        if let Ok(defaults) = self.defaults.lock()
+            && let Some(choice) = defaults.get(&which)
+        {
+            return Ok(choice.clone());
         }
+        let skeleton = Arc::new(which.build()?);
+        let choice = Choice { hash: hash(&skeleton), skeleton, note: None };
+        remember(&self.defaults, which, &choice);
         Ok(choice)
     }
 
@@ -178,10 +192,8 @@ impl Skeletons {
             return Ok((skeleton.clone(), note(skeleton, covered)));
         }
         if is_rage {
-            let skeleton = ycd::default_skeleton(clips)?;
-            let note = (!self.given.is_empty())
-                .then(|| "no given skeleton holds a joint that moves: the default is taken".to_owned());
-            return Ok((Arc::new(skeleton), note));
+            let note = "no given skeleton holds a joint that moves: the default is taken".to_owned();
+            return Ok((self.default_of(clips)?.skeleton, Some(note)));
         }
         let found = self.found.iter().map(|f| (covers(&f.skeleton), f.inputs.contains(&input), &f.skeleton));
         if let Some((covered, skeleton)) = best(found)
@@ -194,8 +206,17 @@ impl Skeletons {
     }
 }
 
-/// How many choices are remembered.
-const MAX_CHOSEN: usize = 4096;
+/// How many choices are remembered. Each holds a skeleton: a game has hundreds of sets of joints, not millions.
+const MAX_CHOSEN: usize = 1024;
+
+fn remember<K: Hash + Eq>(chosen: &Mutex<FxHashMap<K, Choice>>, key: K, choice: &Choice) {
+    if let Ok(mut chosen) = chosen.lock() {
+        if chosen.len() >= MAX_CHOSEN {
+            chosen.clear();
+        }
+        chosen.insert(key, choice.clone());
+    }
+}
 
 /// Hash of everything that a skeleton holds. Equal on machines of one byte order, which is what a folder is resumed on.
 pub fn hash(skeleton: &Skeleton) -> u64 {

@@ -1,6 +1,7 @@
 //! Files to items, items to clips. An item is what becomes one output file: a whole clip dictionary, or one
 //! Animation of Anvil's.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
@@ -328,6 +329,14 @@ fn content(object: &Object<'_>) -> Content {
     }
 }
 
+/// Bytes of a buffer that a thread keeps, at most.
+const KEPT_SCRATCH: usize = 4 << 20;
+
+thread_local! {
+    /// Room for an unpacked dictionary: fresh memory for each costs as much as unpacking it.
+    static UNPACKED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
 /// Reads an item's clips; `source` is what they say of where they come from.
 ///
 /// # Errors
@@ -335,13 +344,16 @@ fn content(object: &Object<'_>) -> Content {
 pub fn read(item: &Item, source: &str) -> Result<Read> {
     match &item.content {
         Content::Dictionary(bytes) => {
-            let mut scratch = Vec::new();
+            let mut scratch = UNPACKED.take();
             let place = |e: Error| match &item.entry {
                 Some(entry) => e.in_entry(entry.clone()),
                 None => e,
             };
             let dictionary = dictionary(bytes, &mut scratch).map_err(place)?;
             let mut read = ycd::clips::assemble(dictionary, source).map_err(place)?;
+            if scratch.capacity() <= KEPT_SCRATCH {
+                UNPACKED.set(scratch);
+            }
             if item.entry.is_some() {
                 read.errors = read.errors.into_iter().map(place).collect();
             }

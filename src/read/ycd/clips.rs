@@ -365,7 +365,7 @@ fn clip(
         }
     }
     let mut junk: Vec<u16> = Vec::new();
-    let mut seen: FxHashMap<Target, usize> = FxHashMap::default();
+    let mut seen: FxHashMap<u32, usize> = FxHashMap::default();
     let (mut conflicts, mut frames_dropped) = (Vec::new(), 0);
     for (part, window) in record.parts.iter().zip(windows) {
         let Some(entry) = used.get_mut(&part.animation) else { continue };
@@ -410,7 +410,9 @@ fn clip(
                 _ => Interpolation::Linear,
             };
             let track = Track { target, timeline, curve: Curve { interpolation, values } };
-            match seen.get(&target) {
+            // A target is what its bone and number say, and the format decides the rest.
+            let key = u32::from(id.bone) << 16 | u32::from(id.track) << 8 | id.format as u32;
+            match seen.get(&key) {
                 Some(&first) => {
                     let before = &clip.tracks[first];
                     let equal = before.curve.values == track.curve.values
@@ -421,7 +423,7 @@ fn clip(
                     }
                 }
                 None => {
-                    seen.insert(target, clip.tracks.len());
+                    seen.insert(key, clip.tracks.len());
                     clip.tracks.push(track);
                 }
             }
@@ -521,19 +523,59 @@ fn attributes(property: &ClipProperty) -> Map<String, Value> {
 /// # Errors
 /// None: the embedded table is sound.
 pub fn default_skeleton(clips: &[Clip]) -> Result<Skeleton> {
-    let mut bones: FxHashMap<u16, bool> = FxHashMap::default();
-    for track in clips.iter().flat_map(|c| &c.tracks) {
-        if let JointId::RageTag(tag) = track.target.joint {
-            *bones.entry(tag).or_default() |= !matches!(track.target.property, Property::Other(_));
+    DefaultSkeleton::of(clips).build()
+}
+
+/// Which skeleton [`default_skeleton`] makes: cheap to find and to compare.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum DefaultSkeleton {
+    /// A root alone.
+    Root,
+    /// The ped with these bones, by tag, rising, beside those that it always has.
+    Ped(Vec<u16>),
+}
+
+impl DefaultSkeleton {
+    /// The one for `clips`.
+    pub fn of(clips: &[Clip]) -> Self {
+        // Two bits for each tag that there can be: met, moved.
+        let mut met = vec![0u8; 1 << 14];
+        let mut tags: Vec<u16> = Vec::new();
+        for track in clips.iter().flat_map(|c| &c.tracks) {
+            let JointId::RageTag(tag) = track.target.joint else { continue };
+            let (byte, shift) = (usize::from(tag >> 2), tag % 4 * 2);
+            if met[byte] >> shift & 1 == 0 {
+                tags.push(tag);
+            }
+            let moves = !matches!(track.target.property, Property::Other(_));
+            met[byte] |= (1 | u8::from(moves) << 1) << shift;
+        }
+        let moved = |tag: u16| met[usize::from(tag >> 2)] >> (tag % 4 * 2) & 2 != 0;
+        let others = tags.iter().filter(|t| **t != 0).count();
+        let known = tags.iter().filter(|t| **t != 0 && rage::bone_name(**t).is_some()).count();
+        // Tools add tags of their own, but what has a pelvis is a body.
+        let body = tags.iter().any(|t| [PELVIS, SPINE_ROOT].contains(t));
+        if known == 0 || !(body || known * 2 >= others) {
+            return DefaultSkeleton::Root;
+        }
+        tags.retain(|tag| {
+            moved(*tag) && rage::ped_bone_by_tag(*tag).is_some_and(|b| b.translation.is_none())
+        });
+        tags.sort_unstable();
+        DefaultSkeleton::Ped(tags)
+    }
+
+    /// Makes it.
+    ///
+    /// # Errors
+    /// None: the embedded table is sound.
+    pub fn build(&self) -> Result<Skeleton> {
+        match self {
+            DefaultSkeleton::Ped(more) => rage::ped_skeleton(&|tag| more.binary_search(&tag).is_ok()),
+            DefaultSkeleton::Root => {
+                let root = Joint { id: JointId::RageTag(0), name: None, parent: None, rest: Trs::IDENTITY };
+                Skeleton::new("none", vec![root])
+            }
         }
     }
-    let others = bones.keys().filter(|t| **t != 0).count();
-    let known = bones.keys().filter(|t| **t != 0 && rage::bone_name(**t).is_some()).count();
-    // Tools add tags of their own, but what has a pelvis is a body.
-    let body = bones.contains_key(&PELVIS) || bones.contains_key(&SPINE_ROOT);
-    if known > 0 && (body || known * 2 >= others) {
-        return rage::ped_skeleton(&|tag| bones.get(&tag).copied().unwrap_or(false));
-    }
-    let root = Joint { id: JointId::RageTag(0), name: None, parent: None, rest: Trs::IDENTITY };
-    Skeleton::new("none", vec![root])
 }

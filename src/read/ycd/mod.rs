@@ -11,5 +11,5 @@ pub mod clips;
 pub mod dictionary;
 pub mod sequence;
 
-pub use clips::{Census, default_skeleton, read};
+pub use clips::{Census, DefaultSkeleton, default_skeleton, read};
 pub use dictionary::Dictionary;

@@ -18,7 +18,7 @@ use json::accessor::ComponentType;
 use json::validation::{Checked::Valid, USize64};
 use rustc_hash::FxHashMap;
 
-use super::file::{put, put_before, put_floats};
+use super::file::{Piece, put, put_floats};
 use crate::error::Result;
 use crate::model::{Clip, Track, Values};
 use crate::write::preview::Mesh;
@@ -30,11 +30,21 @@ pub type Index = u32;
 #[derive(Debug)]
 struct Accessor {
     view: u8,
-    type_: &'static str,
+    type_: Type,
     component: ComponentType,
     offset: u32,
     count: u32,
     bounds: Bounds,
+}
+
+/// What an element is made of.
+#[derive(Debug, Clone, Copy)]
+enum Type {
+    Scalar,
+    Vec2,
+    Vec3,
+    Vec4,
+    Mat4,
 }
 
 #[derive(Debug)]
@@ -117,7 +127,7 @@ impl Accessors {
         view: View,
         offset: usize,
         count: usize,
-        type_: &'static str,
+        type_: Type,
         component: ComponentType,
     ) -> Index {
         self.accessors.push(Accessor {
@@ -138,7 +148,7 @@ impl Accessors {
         for m in matrices {
             extend_f32(&mut self.bytes[View::Matrices as usize], m);
         }
-        self.push(View::Matrices, offset, matrices.len(), "MAT4", ComponentType::F32)
+        self.push(View::Matrices, offset, matrices.len(), Type::Mat4, ComponentType::F32)
     }
 
     /// The preview mesh: positions, joints, weights, indices.
@@ -148,7 +158,7 @@ impl Accessors {
         for p in &points {
             extend_f32(&mut self.bytes[View::Positions as usize], &p.to_array());
         }
-        let positions = self.push(View::Positions, 0, count, "VEC3", ComponentType::F32);
+        let positions = self.push(View::Positions, 0, count, Type::Vec3, ComponentType::F32);
         if let Some(accessor) = self.accessors.last_mut() {
             let min = points.iter().copied().reduce(Vec3::min).unwrap_or_default();
             let max = points.iter().copied().reduce(Vec3::max).unwrap_or_default();
@@ -160,12 +170,12 @@ impl Accessors {
             bytes.extend_from_slice(&[0; 6]);
             extend_f32(&mut self.bytes[View::Weights as usize], &[1.0, 0.0, 0.0, 0.0]);
         }
-        let joints = self.push(View::Joints, 0, count, "VEC4", ComponentType::U16);
-        let weights = self.push(View::Weights, 0, count, "VEC4", ComponentType::F32);
+        let joints = self.push(View::Joints, 0, count, Type::Vec4, ComponentType::U16);
+        let weights = self.push(View::Weights, 0, count, Type::Vec4, ComponentType::F32);
         for index in mesh.triangles.iter().flatten() {
             self.bytes[View::Indices as usize].extend_from_slice(&index.to_le_bytes());
         }
-        let indices = self.push(View::Indices, 0, mesh.triangles.len() * 3, "SCALAR", ComponentType::U32);
+        let indices = self.push(View::Indices, 0, mesh.triangles.len() * 3, Type::Scalar, ComponentType::U32);
         [positions, joints, weights, indices]
     }
 
@@ -232,7 +242,7 @@ impl Accessors {
             last = end;
             count += 1;
         }
-        let index = self.push(View::Times, offset, count, "SCALAR", ComponentType::F32);
+        let index = self.push(View::Times, offset, count, Type::Scalar, ComponentType::F32);
         self.bound(first, last);
         if hold.is_none() {
             self.timelines[number] = Some((index, keep.clone()));
@@ -253,7 +263,7 @@ impl Accessors {
             bytes.extend_from_slice(&end.to_le_bytes());
         }
         let count = 1 + usize::from(end.is_some());
-        let index = self.push(View::Times, offset, count, "SCALAR", ComponentType::F32);
+        let index = self.push(View::Times, offset, count, Type::Scalar, ComponentType::F32);
         self.bound(0.0, end.unwrap_or(0.0));
         self.held.insert(end.map(f32::to_bits), index);
         index
@@ -284,7 +294,7 @@ impl Accessors {
         let offset = bytes.len();
         let mut put = |q: Quat| extend_f32(bytes, &y_up_quat(q).to_array());
         let count = each_key(values, keep, hold, &mut put);
-        self.push(View::Quats, offset, count, "VEC4", ComponentType::F32)
+        self.push(View::Quats, offset, count, Type::Vec4, ComponentType::F32)
     }
 
     /// Rotations as normalised i16: c -> round(c x 32767).
@@ -298,7 +308,7 @@ impl Accessors {
             }
         };
         let count = each_key(values, keep, hold, &mut put);
-        self.push(View::Quats, offset, count, "VEC4", ComponentType::I16)
+        self.push(View::Quats, offset, count, Type::Vec4, ComponentType::I16)
     }
 
     /// Translations or scales. `hold` repeats the last value.
@@ -316,7 +326,7 @@ impl Accessors {
         let offset = bytes.len();
         let mut put = |v: Vec3| extend_f32(bytes, &turn(v).to_array());
         let count = each_key(values, keep, hold, &mut put);
-        let index = self.push(View::Vec3s, offset, count, "VEC3", ComponentType::F32);
+        let index = self.push(View::Vec3s, offset, count, Type::Vec3, ComponentType::F32);
         if let Some(key) = key {
             self.vec3.insert(key, index);
         }
@@ -328,7 +338,7 @@ impl Accessors {
         let bytes = &mut self.bytes[View::Numbers as usize];
         let offset = bytes.len();
         extend_f32(bytes, values);
-        self.push(View::Numbers, offset, values.len(), "SCALAR", ComponentType::F32)
+        self.push(View::Numbers, offset, values.len(), Type::Scalar, ComponentType::F32)
     }
 
     /// Pairs as they are.
@@ -336,7 +346,7 @@ impl Accessors {
         let bytes = &mut self.bytes[View::Pairs as usize];
         let offset = bytes.len();
         extend_f32(bytes, cast_slice(values));
-        self.push(View::Pairs, offset, values.len(), "VEC2", ComponentType::F32)
+        self.push(View::Pairs, offset, values.len(), Type::Vec2, ComponentType::F32)
     }
 
     /// The bytes of the file's one image; [`Accessors::finish`] tells the image where they are.
@@ -347,14 +357,14 @@ impl Accessors {
     /// Positions (Y up) and texture coordinates of two triangles.
     pub fn quad(&mut self, positions: &[[f32; 3]; 6], uvs: &[[f32; 2]; 6]) -> [Index; 2] {
         extend_f32(&mut self.bytes[View::QuadPositions as usize], cast_slice(positions));
-        let at = self.push(View::QuadPositions, 0, 6, "VEC3", ComponentType::F32);
+        let at = self.push(View::QuadPositions, 0, 6, Type::Vec3, ComponentType::F32);
         if let Some(accessor) = self.accessors.last_mut() {
             let all = || positions.iter().map(|p| Vec3::from_array(*p));
             let bound = |by: fn(Vec3, Vec3) -> Vec3| all().reduce(by).unwrap_or_default();
             accessor.bounds = Bounds::Vec3s(bound(Vec3::min), bound(Vec3::max));
         }
         extend_f32(&mut self.bytes[View::QuadUvs as usize], cast_slice(uvs));
-        [at, self.push(View::QuadUvs, 0, 6, "VEC2", ComponentType::F32)]
+        [at, self.push(View::QuadUvs, 0, 6, Type::Vec2, ComponentType::F32)]
     }
 
     /// Puts views and the buffer into `root`. Nothing can be added after it.
@@ -409,17 +419,30 @@ impl Accessors {
     /// Writes the accessors, with commas between them.
     pub fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         for (i, accessor) in self.accessors.iter().enumerate() {
-            put(out, if i == 0 { "{" } else { ",{" });
-            if let Some(view) = self.views[usize::from(accessor.view)] {
-                put_before(out, b"\"bufferView\":", view);
-                out.push(b',');
+            let mut piece = Piece::default();
+            if i > 0 {
+                piece.text(b",");
             }
-            put_before(out, b"\"byteOffset\":", accessor.offset);
-            put_before(out, b",\"count\":", accessor.count);
-            put_before(out, b",\"componentType\":", accessor.component.as_gl_enum());
-            put(out, ",\"type\":\"");
-            put(out, accessor.type_);
-            out.push(b'"');
+            piece.text(b"{");
+            if let Some(view) = self.views[usize::from(accessor.view)] {
+                piece.text(b"\"bufferView\":");
+                piece.number(view);
+                piece.text(b",");
+            }
+            piece.text(b"\"byteOffset\":");
+            piece.number(accessor.offset);
+            piece.text(b",\"count\":");
+            piece.number(accessor.count);
+            piece.text(b",\"componentType\":");
+            piece.number(accessor.component.as_gl_enum());
+            match accessor.type_ {
+                Type::Scalar => piece.text(b",\"type\":\"SCALAR\""),
+                Type::Vec2 => piece.text(b",\"type\":\"VEC2\""),
+                Type::Vec3 => piece.text(b",\"type\":\"VEC3\""),
+                Type::Vec4 => piece.text(b",\"type\":\"VEC4\""),
+                Type::Mat4 => piece.text(b",\"type\":\"MAT4\""),
+            }
+            piece.put(out);
             match accessor.bounds {
                 Bounds::None => {}
                 Bounds::Times(first, last) => put_bounds(out, &[first], &[last])?,

@@ -51,28 +51,68 @@ pub fn put(out: &mut Vec<u8>, text: &str) {
 /// Appends a whole number.
 #[inline]
 pub fn put_number(out: &mut Vec<u8>, n: u32) {
-    put_before(out, b"", n);
+    let mut piece = Piece::default();
+    piece.number(n);
+    piece.put(out);
 }
 
-/// Appends `text` (of at most 54 bytes) and a whole number: in one piece, as documents are made of these.
-#[inline]
-pub fn put_before<const N: usize>(out: &mut Vec<u8>, text: &[u8; N], mut n: u32) {
-    const SIZE: usize = 64;
-    const DIGITS: usize = 10;
-    const { assert!(N + DIGITS <= SIZE) };
-    let mut piece = [0; SIZE];
-    let mut at = SIZE;
-    loop {
-        at -= 1;
-        piece[at] = b'0' + (n % 10) as u8;
-        n /= 10;
-        if n == 0 {
-            break;
+/// An element of a list that is put together on the stack and appended at once: documents are made of these by the
+/// thousand.
+#[derive(Debug)]
+pub struct Piece {
+    bytes: [u8; Piece::SIZE],
+    length: usize,
+}
+
+impl Default for Piece {
+    #[inline]
+    fn default() -> Self {
+        Piece { bytes: [0; Piece::SIZE], length: 0 }
+    }
+}
+
+impl Piece {
+    /// The longest element, an accessor without bounds, has less.
+    const SIZE: usize = 192;
+
+    /// Adds text; what does not fit is lost, which the debug build notices.
+    #[inline]
+    pub fn text<const N: usize>(&mut self, text: &[u8; N]) {
+        debug_assert!(self.length + N <= Piece::SIZE);
+        if let Some(room) = self.bytes.get_mut(self.length..self.length + N) {
+            room.copy_from_slice(text);
+            self.length += N;
         }
     }
-    at -= N;
-    piece[at..at + N].copy_from_slice(text);
-    out.extend_from_slice(&piece[at..]);
+
+    /// Adds a whole number.
+    #[inline]
+    pub fn number(&mut self, mut n: u32) {
+        const DIGITS: usize = 10;
+        let mut digits = [0; DIGITS];
+        let mut at = DIGITS;
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (n % 10) as u8;
+            n /= 10;
+            if n == 0 {
+                break;
+            }
+        }
+        debug_assert!(self.length + DIGITS <= Piece::SIZE);
+        for digit in &digits[at..] {
+            if let Some(room) = self.bytes.get_mut(self.length) {
+                *room = *digit;
+                self.length += 1;
+            }
+        }
+    }
+
+    /// Appends it.
+    #[inline]
+    pub fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes[..self.length]);
+    }
 }
 
 /// Appends numbers in brackets, each with the fewest digits that give the same f32 back.
@@ -133,33 +173,38 @@ impl Animation {
         let sampler = match self.known.entry((input, output, step)) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
-                let out = self.samplers.next();
-                put_before(out, b"{\"input\":", input);
+                let mut piece = Piece::default();
+                piece.text(b"{\"input\":");
+                piece.number(input);
                 if step {
-                    put_before(out, b",\"interpolation\":\"STEP\",\"output\":", output);
+                    piece.text(b",\"interpolation\":\"STEP\",\"output\":");
                 } else {
-                    put_before(out, b",\"interpolation\":\"LINEAR\",\"output\":", output);
+                    piece.text(b",\"interpolation\":\"LINEAR\",\"output\":");
                 }
-                out.push(b'}');
+                piece.number(output);
+                piece.text(b"}");
+                piece.put(self.samplers.next());
                 *new.insert(next)
             }
         };
-        let out = self.channels.next();
-        put_before(out, b"{\"sampler\":", sampler);
+        let mut piece = Piece::default();
+        piece.text(b"{\"sampler\":");
+        piece.number(sampler);
         match target {
             Target::Node(node, path) => {
-                put_before(out, b",\"target\":{\"node\":", *node);
-                put(
-                    out,
-                    match path {
-                        Path::Translation => ",\"path\":\"translation\"}}",
-                        Path::Rotation => ",\"path\":\"rotation\"}}",
-                        Path::Scale => ",\"path\":\"scale\"}}",
-                    },
-                );
+                piece.text(b",\"target\":{\"node\":");
+                piece.number(*node);
+                match path {
+                    Path::Translation => piece.text(b",\"path\":\"translation\"}}"),
+                    Path::Rotation => piece.text(b",\"path\":\"rotation\"}}"),
+                    Path::Scale => piece.text(b",\"path\":\"scale\"}}"),
+                }
+                piece.put(self.channels.next());
             }
             Target::Pointer(pointer) => {
                 self.has_pointers = true;
+                let out = self.channels.next();
+                piece.put(out);
                 put(out, ",\"target\":{\"extensions\":{\"KHR_animation_pointer\":{\"pointer\":\"");
                 put(out, pointer);
                 put(out, "\"}},\"path\":\"pointer\"}}");

@@ -10,8 +10,11 @@ pub(super) mod extras;
 mod file;
 mod layout;
 
+use std::cell::RefCell;
+
 use gltf_json as json;
 use json::validation::Checked::Valid;
+use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
 use crate::model::{Interpolation, Skeleton, Trs, Values};
@@ -174,18 +177,7 @@ fn joints(rig: &Skeleton, root: &mut json::Root, accessors: &mut Accessors) -> s
             put(out, ",\"name\":");
             serde_json::to_writer(&mut *out, name)?;
         }
-        if trs.rotation != glam::Quat::IDENTITY {
-            put(out, ",\"rotation\":");
-            put_floats(out, &trs.rotation.to_array())?;
-        }
-        if trs.scale != glam::Vec3::ONE {
-            put(out, ",\"scale\":");
-            put_floats(out, &trs.scale.to_array())?;
-        }
-        if trs.translation != glam::Vec3::ZERO {
-            put(out, ",\"translation\":");
-            put_floats(out, &trs.translation.to_array())?;
-        }
+        put_rest(out, trs)?;
         // The first comma is the opening bracket.
         match out.get_mut(start) {
             Some(comma) => *comma = b'{',
@@ -214,6 +206,46 @@ fn joints(rig: &Skeleton, root: &mut json::Root, accessors: &mut Accessors) -> s
     root.scenes.push(json::Scene { extensions: None, extras: None, name: None, nodes: roots });
     root.scene = Some(json::Index::new(0));
     Ok(nodes)
+}
+
+/// Rest poses whose text a thread keeps, at most.
+const MAX_RESTS: usize = 1 << 13;
+
+thread_local! {
+    /// The text of rest poses: the files of a game have some skeletons, not one each.
+    static RESTS: RefCell<FxHashMap<[u32; 10], Box<[u8]>>> = RefCell::default();
+}
+
+/// A node's transform, each part where it is not the default.
+fn put_rest(out: &mut Vec<u8>, trs: &Trs) -> serde_json::Result<()> {
+    let mut key = [0; 10];
+    let values =
+        trs.rotation.to_array().into_iter().chain(trs.scale.to_array()).chain(trs.translation.to_array());
+    key.iter_mut().zip(values).for_each(|(key, value)| *key = value.to_bits());
+    RESTS.with_borrow_mut(|rests| {
+        if let Some(text) = rests.get(&key) {
+            out.extend_from_slice(text);
+            return Ok(());
+        }
+        let start = out.len();
+        if trs.rotation != glam::Quat::IDENTITY {
+            put(out, ",\"rotation\":");
+            put_floats(out, &trs.rotation.to_array())?;
+        }
+        if trs.scale != glam::Vec3::ONE {
+            put(out, ",\"scale\":");
+            put_floats(out, &trs.scale.to_array())?;
+        }
+        if trs.translation != glam::Vec3::ZERO {
+            put(out, ",\"translation\":");
+            put_floats(out, &trs.translation.to_array())?;
+        }
+        if rests.len() >= MAX_RESTS {
+            rests.clear();
+        }
+        rests.insert(key, out[start..].into());
+        Ok(())
+    })
 }
 
 /// Bytes of a node, about: with its name, rotation and translation.
