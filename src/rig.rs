@@ -100,9 +100,13 @@ pub fn build(skeleton: &Skeleton, clips: &[Clip], names: &dyn JointNames) -> Res
     }));
     // New joints hang from the skeleton's own root, or from the mover where there are several or none.
     let root = if shift == 1 && roots == 1 { 1 } else { 0 };
-    for id in moved {
-        joints.push(Joint { id, name: None, parent: Some(root), rest: first_pose(id, clips) });
-    }
+    let poses = first_poses(&moved, clips);
+    joints.extend(moved.into_iter().zip(poses).map(|(id, rest)| Joint {
+        id,
+        name: None,
+        parent: Some(root),
+        rest,
+    }));
     let given = skeleton.joints();
     let wanted: Vec<Cow<'_, str>> = (0..joints.len())
         .map(|i| {
@@ -125,20 +129,32 @@ pub fn build(skeleton: &Skeleton, clips: &[Clip], names: &dyn JointNames) -> Res
 
 /// The pose that the first keys of the clips give a joint.
 pub fn first_pose(id: JointId, clips: &[Clip]) -> Trs {
-    let mut rest = Trs::IDENTITY;
-    let (mut t, mut r, mut s) = (false, false, false);
-    for track in clips.iter().filter(|c| !c.additive).flat_map(|c| &c.tracks).filter(|t| t.target.joint == id)
-    {
+    first_poses(&[id], clips).first().copied().unwrap_or_default()
+}
+
+/// [`first_pose`] of all `ids`, which rise.
+fn first_poses(ids: &[JointId], clips: &[Clip]) -> Vec<Trs> {
+    let mut poses = vec![(Trs::IDENTITY, [false; 3]); ids.len()];
+    if ids.is_empty() {
+        return Vec::new();
+    }
+    for track in clips.iter().filter(|c| !c.additive).flat_map(|c| &c.tracks) {
+        let Ok(i) = ids.binary_search(&track.target.joint) else { continue };
+        let (rest, [t, r, s]) = &mut poses[i];
         match (track.target.property, &track.curve.values) {
-            (Property::Translation, Values::Vec3(v)) if !t && !v.is_empty() => {
-                (rest.translation, t) = (v[0], true)
+            (Property::Translation, Values::Vec3(v)) if !*t && !v.is_empty() => {
+                (rest.translation, *t) = (v[0], true);
             }
-            (Property::Rotation, Values::Quat(v)) if !r && !v.is_empty() => (rest.rotation, r) = (v[0], true),
-            (Property::Scale, Values::Vec3(v)) if !s && !v.is_empty() => (rest.scale, s) = (v[0], true),
+            (Property::Rotation, Values::Quat(v)) if !*r && !v.is_empty() => {
+                (rest.rotation, *r) = (v[0], true);
+            }
+            (Property::Scale, Values::Vec3(v)) if !*s && !v.is_empty() => {
+                (rest.scale, *s) = (v[0], true);
+            }
             _ => {}
         }
     }
-    rest
+    poses.into_iter().map(|(rest, _)| rest).collect()
 }
 
 #[cfg(test)]

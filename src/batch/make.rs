@@ -356,7 +356,9 @@ impl<'a> Maker<'a> {
         let files = format::write(&scene, name, &write)?;
         let rows =
             scene.animations.iter().map(|a| ClipRow::new(a.clip, &output, &a.name, &a.kept, &rig)).collect();
-        self.put(stem, &files, output, key, order, rows)
+        let finished = self.put(stem, &files, output, key, order, rows);
+        format::recycle(files);
+        finished
     }
 
     /// A dictionary as CodeWalker's XML: records, not clips, go from one form to the other.

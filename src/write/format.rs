@@ -1,6 +1,7 @@
 //! The kinds of files that are written, and a file in memory.
 
 use crate::error::{Error, Result};
+use crate::write::buffers;
 use crate::write::scene::Scene;
 use crate::write::{fbx, gltf};
 
@@ -52,6 +53,11 @@ pub struct Options {
 /// A written file: (extension, bytes), the main one last, so that what it points at is there before it.
 pub type Files = Vec<(&'static str, Vec<u8>)>;
 
+/// Lets the next file of this thread have the memory of one that is done with.
+pub fn recycle(files: Files) {
+    files.into_iter().for_each(|(_, bytes)| buffers::give(bytes));
+}
+
 /// Writes `scene` into memory. `stem` is what the file will be called, for what points from one to the
 /// other.
 ///
@@ -59,7 +65,12 @@ pub type Files = Vec<(&'static str, Vec<u8>)>;
 /// See the writers.
 pub fn write(scene: &Scene<'_>, stem: &str, options: &Options) -> Result<Files> {
     match options.format {
-        Format::Glb => Ok(vec![("glb", gltf::document(scene, &options.gltf)?.to_glb()?)]),
+        Format::Glb => {
+            let document = gltf::document(scene, &options.gltf)?;
+            let glb = document.to_glb()?;
+            document.recycle();
+            Ok(vec![("glb", glb)])
+        }
         Format::Gltf => {
             let (text, bin) = gltf::document(scene, &options.gltf)?.to_gltf(&format!("{stem}.bin"))?;
             Ok(vec![("bin", bin), ("gltf", text.into_bytes())])

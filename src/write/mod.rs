@@ -1,5 +1,6 @@
 //! Clips and a rig to files. Knows no game.
 
+pub mod buffers;
 pub mod fbx;
 pub mod format;
 pub mod gltf;

@@ -21,6 +21,7 @@ use rustc_hash::FxHashMap;
 use super::file::{Piece, put, put_floats};
 use crate::error::Result;
 use crate::model::{Clip, Track, Values};
+use crate::write::buffers;
 use crate::write::preview::Mesh;
 
 /// Number of an accessor.
@@ -192,9 +193,23 @@ impl Accessors {
                 Values::Scalar(_) | Values::Raw { .. } => {}
             }
         }
-        self.bytes[View::Quats as usize].reserve(quats * 16);
-        self.bytes[View::Vec3s as usize].reserve(vec3s * 12);
+        self.reserve(View::Quats, quats * 16);
+        self.reserve(View::Vec3s, vec3s * 12);
         self.accessors.reserve(clip.tracks.len());
+        self.quat.reserve(clip.tracks.len() / 2);
+    }
+
+    fn reserve(&mut self, view: View, bytes: usize) {
+        let view = &mut self.bytes[view as usize];
+        if view.capacity() == 0 {
+            *view = buffers::take(bytes);
+        }
+        view.reserve(bytes);
+    }
+
+    /// Lets the next document of this thread have the buffers.
+    pub fn recycle(self) {
+        self.bytes.into_iter().for_each(buffers::give);
     }
 
     /// Key times of a track, f32 seconds, strictly rising. Where rounding makes neighbours equal, the first of

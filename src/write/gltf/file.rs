@@ -1,15 +1,13 @@
 //! The document as it is serialised. What a document holds by the thousand (accessors, channels, samplers, nodes) is
 //! written as text where it arises; the rest is gltf-json's. Fields stand in gltf-json's order.
 
-use std::collections::hash_map::Entry;
-
 use gltf_json as json;
-use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::accessors::{Accessors, Index};
 use crate::model::Interpolation;
+use crate::write::buffers;
 use crate::write::scene::Path;
 
 /// Name of the extension by which a channel moves any property.
@@ -31,9 +29,14 @@ impl List {
         &mut self.text
     }
 
-    /// With room for `bytes` more.
-    pub fn reserve(&mut self, bytes: usize) {
-        self.text.reserve(bytes);
+    /// With room for `bytes`.
+    pub fn with_capacity(bytes: usize) -> Self {
+        List { text: buffers::take(bytes) }
+    }
+
+    /// The buffer.
+    pub fn into_text(self) -> Vec<u8> {
+        self.text
     }
 
     /// The elements, with commas between them.
@@ -132,9 +135,19 @@ pub struct Animation {
     channels: List,
     name: String,
     samplers: List,
-    /// The samplers that are there: input, output, step.
-    known: FxHashMap<(Index, Index, bool), u32>,
+    /// The samplers that are there, and by output accessor the last one of it.
+    known: Vec<Sampler>,
+    last: Vec<Option<u32>>,
     has_pointers: bool,
+}
+
+/// A sampler that is there.
+#[derive(Debug)]
+struct Sampler {
+    input: Index,
+    step: bool,
+    /// The one before it with the same output.
+    before: Option<u32>,
 }
 
 /// What a channel moves.
@@ -152,41 +165,21 @@ impl Animation {
         // Bytes of an element: a little more than the shortest, for three digits each.
         const CHANNEL: usize = 64;
         const SAMPLER: usize = 56;
-        let mut animation = Animation {
+        Animation {
             extras,
-            channels: List::default(),
+            channels: List::with_capacity(channels * CHANNEL),
             name,
-            samplers: List::default(),
-            known: FxHashMap::default(),
+            samplers: List::with_capacity(channels * SAMPLER),
+            known: Vec::with_capacity(channels),
+            last: Vec::new(),
             has_pointers: false,
-        };
-        animation.channels.reserve(channels * CHANNEL);
-        animation.samplers.reserve(channels * SAMPLER);
-        animation.known.reserve(channels);
-        animation
+        }
     }
 
     /// Adds a channel. Channels of equal curves share a sampler: in poses most scales are one value.
     pub fn push(&mut self, input: Index, interpolation: Interpolation, output: Index, target: &Target) {
         let step = interpolation == Interpolation::Step;
-        let next = self.known.len() as u32;
-        let sampler = match self.known.entry((input, output, step)) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(new) => {
-                let mut piece = Piece::default();
-                piece.text(b"{\"input\":");
-                piece.number(input);
-                if step {
-                    piece.text(b",\"interpolation\":\"STEP\",\"output\":");
-                } else {
-                    piece.text(b",\"interpolation\":\"LINEAR\",\"output\":");
-                }
-                piece.number(output);
-                piece.text(b"}");
-                piece.put(self.samplers.next());
-                *new.insert(next)
-            }
-        };
+        let sampler = self.sampler(input, step, output);
         let mut piece = Piece::default();
         piece.text(b"{\"sampler\":");
         piece.number(sampler);
@@ -212,9 +205,45 @@ impl Animation {
         }
     }
 
+    /// The sampler of these, which is made where it is not there.
+    fn sampler(&mut self, input: Index, step: bool, output: Index) -> u32 {
+        let slot = output as usize;
+        if self.last.len() <= slot {
+            self.last.resize(slot + 1, None);
+        }
+        let mut known = self.last[slot];
+        while let Some(i) = known {
+            let sampler = &self.known[i as usize];
+            if (sampler.input, sampler.step) == (input, step) {
+                return i;
+            }
+            known = sampler.before;
+        }
+        let next = self.known.len() as u32;
+        self.known.push(Sampler { input, step, before: self.last[slot].replace(next) });
+        let mut piece = Piece::default();
+        piece.text(b"{\"input\":");
+        piece.number(input);
+        if step {
+            piece.text(b",\"interpolation\":\"STEP\",\"output\":");
+        } else {
+            piece.text(b",\"interpolation\":\"LINEAR\",\"output\":");
+        }
+        piece.number(output);
+        piece.text(b"}");
+        piece.put(self.samplers.next());
+        next
+    }
+
     /// Whether a channel needs [`POINTER`].
     pub fn has_pointers(&self) -> bool {
         self.has_pointers
+    }
+
+    /// Lets the next document of this thread have the buffers.
+    pub fn recycle(self) {
+        buffers::give(self.channels.into_text());
+        buffers::give(self.samplers.into_text());
     }
 
     /// Bytes of its JSON, about.

@@ -18,6 +18,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
 use crate::model::{Interpolation, Skeleton, Trs, Values};
+use crate::write::buffers;
 use crate::write::scene::{Animation, Path, Scene};
 
 use accessors::{Accessors, y_up_quat, y_up_scale, y_up_vec3};
@@ -82,7 +83,7 @@ impl Document {
     /// [`ErrorKind::Limit`](crate::ErrorKind) over 4 GiB.
     pub fn to_glb(&self) -> Result<Vec<u8>> {
         let bin: usize = self.accessors.bin().map(<[u8]>::len).sum();
-        let mut out = Vec::with_capacity(self.text_size() + bin + 32);
+        let mut out = buffers::take(self.text_size() + bin + 32);
         out.extend_from_slice(b"glTF\x02\0\0\0\0\0\0\0\0\0\0\0JSON");
         self.write(&mut out)?;
         out.resize(out.len().next_multiple_of(4), b' ');
@@ -111,6 +112,13 @@ impl Document {
         self.write(&mut compact)?;
         let compact = String::from_utf8(compact).map_err(|e| Error::unsupported(e.to_string()))?;
         Ok((one_container_a_line(&compact), self.accessors.bin().collect::<Vec<_>>().concat()))
+    }
+
+    /// Lets the next document of this thread have the buffers.
+    pub fn recycle(self) {
+        buffers::give(self.joints.into_text());
+        self.animations.into_iter().for_each(file::Animation::recycle);
+        self.accessors.recycle();
     }
 
     /// Bytes of the JSON, about.
@@ -161,8 +169,7 @@ fn joints(rig: &Skeleton, root: &mut json::Root, accessors: &mut Accessors) -> s
             None => roots.push(json::Index::new(i as u32)),
         }
     }
-    let mut nodes = List::default();
-    nodes.reserve(rest.len() * NODE_BYTES);
+    let mut nodes = List::with_capacity(rest.len() * NODE_BYTES);
     for ((joint, trs), children) in rig.joints().iter().zip(&rest).zip(children) {
         let out = nodes.next();
         let start = out.len();
