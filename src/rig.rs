@@ -1,6 +1,8 @@
 //! The rig of one output file: the chosen skeleton with every joint that the file's clips move, all named.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
@@ -73,6 +75,12 @@ fn cut(text: &str, bytes: usize) -> &str {
 /// # Errors
 /// None for a valid skeleton; the type is that of [`Skeleton::new`].
 pub fn build(skeleton: &Skeleton, clips: &[Clip], names: &dyn JointNames) -> Result<Skeleton> {
+    let (moved, moves_root) = missing(skeleton, clips);
+    build_with(skeleton, clips, names, moved, moves_root)
+}
+
+/// The joints that `clips` move and `skeleton` has not, rising; and whether they move its mover.
+fn missing(skeleton: &Skeleton, clips: &[Clip]) -> (Vec<JointId>, bool) {
     let mut moved: Vec<JointId> = Vec::new();
     for clip in clips {
         let moves =
@@ -83,6 +91,69 @@ pub fn build(skeleton: &Skeleton, clips: &[Clip], names: &dyn JointNames) -> Res
     moved.retain(|id| *id != JointId::RootMotion && skeleton.find(*id).is_none());
     moved.sort_unstable();
     moved.dedup();
+    (moved, moves_root)
+}
+
+/// A rig, and where many files may have it a number that stands for it in this process: writers keep what they make of
+/// such a one.
+#[derive(Debug, Clone)]
+pub struct Rig {
+    /// The joints.
+    pub skeleton: Arc<Skeleton>,
+    /// The number.
+    pub shared: Option<u64>,
+}
+
+/// Rigs that were built: the clips of a game stand on few.
+#[derive(Debug, Default)]
+pub struct Rigs(Mutex<FxHashMap<(u64, bool), Rig>>);
+
+impl Rigs {
+    /// [`build`], once for all clips that add no joint of their own to the skeleton. `hash` stands for what the skeleton
+    /// holds; `names` are always the same.
+    ///
+    /// # Errors
+    /// Those of [`build`].
+    pub fn build(
+        &self,
+        skeleton: &Skeleton,
+        hash: u64,
+        clips: &[Clip],
+        names: &dyn JointNames,
+    ) -> Result<Rig> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let (moved, moves_root) = missing(skeleton, clips);
+        if !moved.is_empty() {
+            let built = build_with(skeleton, clips, names, moved, moves_root)?;
+            return Ok(Rig { skeleton: Arc::new(built), shared: None });
+        }
+        if let Ok(rigs) = self.0.lock()
+            && let Some(rig) = rigs.get(&(hash, moves_root))
+        {
+            return Ok(rig.clone());
+        }
+        let built = build_with(skeleton, clips, names, moved, moves_root)?;
+        let rig = Rig { skeleton: Arc::new(built), shared: Some(NEXT.fetch_add(1, Ordering::Relaxed)) };
+        if let Ok(mut rigs) = self.0.lock() {
+            if rigs.len() >= MAX_RIGS {
+                rigs.clear();
+            }
+            rigs.insert((hash, moves_root), rig.clone());
+        }
+        Ok(rig)
+    }
+}
+
+/// Rigs that are kept, at most.
+const MAX_RIGS: usize = 1024;
+
+fn build_with(
+    skeleton: &Skeleton,
+    clips: &[Clip],
+    names: &dyn JointNames,
+    moved: Vec<JointId>,
+    moves_root: bool,
+) -> Result<Skeleton> {
     let mut joints: Vec<Joint> = Vec::with_capacity(skeleton.joints().len() + 1);
     let roots = skeleton.joints().iter().filter(|j| j.parent.is_none()).count();
     let has_mover = skeleton.find(JointId::RootMotion).is_some();

@@ -12,7 +12,7 @@ use super::cutscene::{self, Section};
 use super::find::Input;
 use super::journal::{Done, Key, Records};
 use super::output;
-use super::pack::{options_for, prepare};
+use super::pack::{options_for, prepare_on};
 use super::settings::{Additive, Settings};
 use super::skeletons::{Choice, Skeletons};
 use super::work::{self, Content, Contents, Item, Names, Read, Source, Unit};
@@ -21,6 +21,7 @@ use crate::container::object::Generation;
 use crate::error::{Error, Result};
 use crate::model::{Clip, Skeleton};
 use crate::read::{rr, sws, ycd};
+use crate::rig::Rigs;
 use crate::write::format::{self, Files, Format};
 use crate::write::manifest::{ClipRow, ErrorRow, FileRow, NoteRow};
 use crate::write::scene::Scene;
@@ -33,6 +34,7 @@ pub(super) struct Maker<'a> {
     pub sources: &'a [Option<Source>],
     pub names: Names,
     pub skeletons: Skeletons,
+    rigs: Rigs,
     /// What earlier runs have finished.
     pub records: Option<Records>,
     /// Everything but the items' own bytes that a file is made by.
@@ -120,6 +122,7 @@ impl<'a> Maker<'a> {
             sources,
             names,
             skeletons,
+            rigs: Rigs::default(),
             records: None,
             options,
             chosen_by,
@@ -279,7 +282,14 @@ impl<'a> Maker<'a> {
             let finished = self.finished(place, job.order, Some(key))?;
             return Ok(Made { left_out: made.left_out, ..finished });
         }
-        made.file = Some(self.write(&mut clips, &choice.skeleton, &job.stem, output, key, job.order)?);
+        made.file = Some(self.write(
+            &mut clips,
+            (&choice.skeleton, choice.hash),
+            &job.stem,
+            output,
+            key,
+            job.order,
+        )?);
         Ok(made)
     }
 
@@ -296,14 +306,15 @@ impl<'a> Maker<'a> {
         let sources: Vec<&str> = clips.iter().map(|c| c.source.as_str()).collect();
         let text = format!("{} {hashes:X?} {sources:?} {stem}", self.options);
         let made_of = xxh3_128(text.as_bytes());
-        let chosen = chosen(super::skeletons::hash(skeleton), clips);
+        let hash = super::skeletons::hash(skeleton);
+        let chosen = chosen(hash, clips);
         let key = Key { made_of, chosen_by: 0, chosen };
         if let Some((known, place)) = self.known(stem, &output, made_of)
             && known == key
         {
             return self.finished(place, *order, None);
         }
-        let file = self.write(clips, skeleton, stem, output, key, *order)?;
+        let file = self.write(clips, (skeleton, hash), stem, output, key, *order)?;
         Ok(Made { file: Some(file), ..Made::default() })
     }
 
@@ -338,7 +349,7 @@ impl<'a> Maker<'a> {
     fn write(
         &self,
         clips: &mut [Clip],
-        skeleton: &Skeleton,
+        (skeleton, hash): (&Skeleton, u64),
         stem: &str,
         output: String,
         key: Key,
@@ -349,13 +360,15 @@ impl<'a> Maker<'a> {
             _ => None,
         };
         let base = own.as_ref().or(self.base.as_ref());
-        let rig = prepare(clips, skeleton, &self.names, &self.settings.passes, base)?;
-        let write = options_for(clips, &rig, self.settings);
-        let scene = Scene::new(&rig, clips);
+        let build = |clips: &[Clip]| self.rigs.build(skeleton, hash, clips, &self.names);
+        let rig = prepare_on(clips, skeleton, &self.names, &self.settings.passes, base, build)?;
+        let write = options_for(clips, &rig.skeleton, self.settings);
+        let scene = Scene { shared_rig: rig.shared, ..Scene::new(&rig.skeleton, clips) };
+        let rig = &rig.skeleton;
         let name = stem.rsplit('/').next().unwrap_or(stem);
         let files = format::write(&scene, name, &write)?;
         let rows =
-            scene.animations.iter().map(|a| ClipRow::new(a.clip, &output, &a.name, &a.kept, &rig)).collect();
+            scene.animations.iter().map(|a| ClipRow::new(a.clip, &output, &a.name, &a.kept, rig)).collect();
         let finished = self.put(stem, &files, output, key, order, rows);
         format::recycle(files);
         finished

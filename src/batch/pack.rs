@@ -1,10 +1,12 @@
 //! Clips as read to the bytes of the file that holds them: passes, rig, writer.
 
+use std::sync::Arc;
+
 use super::settings::{Additive, Passes, Settings};
 use crate::error::Result;
 use crate::model::{Clip, JointId, Skeleton};
 use crate::resample::{self, AdditiveBase, RootMotion};
-use crate::rig::{self, JointNames};
+use crate::rig::{self, JointNames, Rig};
 use crate::write::format::{self, Files};
 use crate::write::manifest::ClipRow;
 use crate::write::scene::Scene;
@@ -44,11 +46,27 @@ pub fn prepare(
     passes: &Passes,
     base: Option<&Clip>,
 ) -> Result<Skeleton> {
+    let build =
+        |clips: &[Clip]| Ok(Rig { skeleton: Arc::new(rig::build(skeleton, clips, names)?), shared: None });
+    let rig = prepare_on(clips, skeleton, names, passes, base, build)?;
+    Ok(Arc::unwrap_or_clone(rig.skeleton))
+}
+
+/// [`prepare`] with rigs that `build` gives.
+pub(super) fn prepare_on(
+    clips: &mut [Clip],
+    skeleton: &Skeleton,
+    names: &dyn JointNames,
+    passes: &Passes,
+    base: Option<&Clip>,
+    build: impl Fn(&[Clip]) -> Result<Rig>,
+) -> Result<Rig> {
     for clip in clips.iter_mut() {
         rage(clip, skeleton, names, passes);
     }
     let quantize = passes.quantize;
-    let mut rig = rig::build(skeleton, clips, names)?;
+    let mut built = build(clips)?;
+    let rig = &built.skeleton;
     for clip in clips.iter_mut() {
         resample::align_signs(clip);
         let additive_base = match (&passes.additive, base) {
@@ -57,22 +75,23 @@ pub fn prepare(
             _ => None,
         };
         if let Some(additive_base) = additive_base {
-            resample::compose_additive(clip, &rig, additive_base);
+            resample::compose_additive(clip, rig, additive_base);
         }
-        resample::root_motion(clip, &rig, passes.root_motion);
+        resample::root_motion(clip, rig, passes.root_motion);
     }
     if matches!(passes.root_motion, RootMotion::Bake | RootMotion::Drop) {
         // Without movers no joint stands for them.
-        rig = rig::build(skeleton, clips, names)?;
+        built = build(clips)?;
     }
+    let rig = &built.skeleton;
     for clip in clips.iter_mut() {
         if let Some(bake) = passes.bake {
             resample::bake(clip, bake)?;
         }
         if let Some(mm) = passes.reduce_mm {
-            reduce(clip, &rig, mm, quantize)?;
+            reduce(clip, rig, mm, quantize)?;
             // What stands at rest in every clip of the file needs no key; what moves in another is keyed at rest.
-            resample::drop_at_rest(clip, &rig);
+            resample::drop_at_rest(clip, rig);
         } else if passes.bake.is_none() {
             resample::add_inbetweens(clip, passes.tolerance_deg);
         }
@@ -80,7 +99,7 @@ pub fn prepare(
         resample::collapse_constant(clip);
         resample::hold_from_start(clip);
     }
-    Ok(rig)
+    Ok(built)
 }
 
 /// Few keys; with `quantize` the rounding to 16 bits is inside the bound, or the clip says why it cannot be.

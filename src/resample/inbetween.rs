@@ -10,6 +10,11 @@ pub trait Path {
     /// Pushes the fractions (rising, between 0 and 1) at which keys on the source's path keep the target near
     /// enough to the normalised-linear path from `a` to `b` (`a.dot(b)` is not negative). None: the two keys do.
     fn cuts(&mut self, a: DQuat, b: DQuat, fractions: &mut Vec<f64>);
+
+    /// Whether two keys with this dot product, rounded to f32, surely need nothing between them.
+    fn is_near(&self, _dot: f32) -> bool {
+        false
+    }
 }
 
 /// The path of a glTF player: spherical-linear.
@@ -72,6 +77,15 @@ impl Path for Slerp {
         if gap(arc, 0.0, 1.0) <= self.tolerance_rad {
             return;
         }
+        let equal = |n: usize| {
+            let at = |k: usize| k as f64 / n as f64;
+            (0..n).all(|k| gap(arc, at(k), at(k + 1)) <= self.tolerance_rad)
+        };
+        // Most intervals that need a key need one.
+        if equal(2) {
+            fractions.push(0.5);
+            return;
+        }
         // As far as it goes, piece by piece: how few pieces can do.
         let mut greedy = Vec::new();
         let mut from = 0.0;
@@ -89,14 +103,17 @@ impl Path for Slerp {
             from = low;
         }
         // Equal pieces where no more of them do: their positions are round, and other tracks may share them.
-        let pieces = (2..=greedy.len() + 1).find(|n| {
-            let at = |k: usize| k as f64 / *n as f64;
-            (0..*n).all(|k| gap(arc, at(k), at(k + 1)) <= self.tolerance_rad)
-        });
-        match pieces {
+        match (3..=greedy.len() + 1).find(|n| equal(*n)) {
             Some(n) => fractions.extend((1..n).map(|k| k as f64 / n as f64)),
             None => fractions.extend(greedy),
         }
+    }
+
+    #[inline]
+    fn is_near(&self, dot: f32) -> bool {
+        // Four products of unit components: rounding costs less than this.
+        const ROUNDING: f64 = 1e-6;
+        f64::from(dot.abs()) > self.near_dot + ROUNDING
     }
 }
 
@@ -151,6 +168,9 @@ pub(crate) fn split_track(clip: &mut Clip, index: usize, path: &mut impl Path) {
     // (key before it, position, value) of each new key.
     let mut added = Vec::new();
     for i in 0..keys.len() - 1 {
+        if path.is_near(keys[i].dot(keys[i + 1])) {
+            continue;
+        }
         let a = keys[i].as_dquat();
         let mut b = keys[i + 1].as_dquat();
         if a.dot(b) < 0.0 {

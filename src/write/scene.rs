@@ -124,6 +124,8 @@ pub struct Animation<'a> {
 pub struct Scene<'a> {
     /// Every joint that the file holds, named, with one root.
     pub rig: &'a Skeleton,
+    /// See [`Rig::shared`](crate::rig::Rig::shared).
+    pub shared_rig: Option<u64>,
     /// Cameras and texture coordinates that the clips move, by id.
     pub beside: Vec<Beside>,
     /// The clips, in the order given.
@@ -181,7 +183,7 @@ impl<'a> Scene<'a> {
             animation.reach_the_end(root(rig));
         }
         let beside = key_beside(rig, clips, &mut animations);
-        Scene { rig, beside, animations }
+        Scene { rig, shared_rig: None, beside, animations }
     }
 }
 

@@ -11,6 +11,7 @@ mod file;
 mod layout;
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use gltf_json as json;
 use json::validation::Checked::Valid;
@@ -40,7 +41,7 @@ pub struct Options {
 pub struct Document {
     root: json::Root,
     /// The nodes before those of `root`: node i is joint i.
-    joints: List,
+    joints: Rc<Joints>,
     animations: Vec<file::Animation>,
     accessors: Accessors,
 }
@@ -58,7 +59,7 @@ pub fn document(scene: &Scene<'_>, options: &Options) -> Result<Document> {
         ..json::Root::default()
     };
     let mut accessors = Accessors::default();
-    let joints = joints(scene.rig, &mut root, &mut accessors).map_err(not_serialised)?;
+    let joints = joints(scene, &mut root, &mut accessors).map_err(not_serialised)?;
     if options.preview_mesh {
         preview(scene.rig, &mut root, &mut accessors);
     }
@@ -116,7 +117,9 @@ impl Document {
 
     /// Lets the next document of this thread have the buffers.
     pub fn recycle(self) {
-        buffers::give(self.joints.into_text());
+        if let Some(joints) = Rc::into_inner(self.joints) {
+            buffers::give(joints.nodes.into_text());
+        }
         self.animations.into_iter().for_each(file::Animation::recycle);
         self.accessors.recycle();
     }
@@ -124,11 +127,12 @@ impl Document {
     /// Bytes of the JSON, about.
     fn text_size(&self) -> usize {
         let animations: usize = self.animations.iter().map(file::Animation::text_size).sum();
-        animations + self.joints.text().len() + self.accessors.text_size() + 4096
+        animations + self.joints.nodes.text().len() + self.accessors.text_size() + 4096
     }
 
     fn write(&self, out: &mut Vec<u8>) -> Result<()> {
-        file::write(out, &self.root, &self.accessors, &self.animations, &self.joints).map_err(not_serialised)
+        file::write(out, &self.root, &self.accessors, &self.animations, &self.joints.nodes)
+            .map_err(not_serialised)
     }
 }
 
@@ -158,61 +162,101 @@ fn percent_encode(name: &str) -> String {
     out
 }
 
+/// What the joints of a rig are in a document: the nodes as JSON, inverse bind matrices, the nodes without a parent.
+#[derive(Debug)]
+struct Joints {
+    nodes: List,
+    inverse_binds: Vec<[f32; 16]>,
+    roots: Vec<u32>,
+}
+
+/// Shared rigs whose joints a thread keeps, at most.
+const MAX_RIGS: usize = 16;
+
+thread_local! {
+    static JOINTS: RefCell<FxHashMap<u64, Rc<Joints>>> = RefCell::default();
+}
+
 /// Nodes, scene and skin. Node i is joint i.
-fn joints(rig: &Skeleton, root: &mut json::Root, accessors: &mut Accessors) -> serde_json::Result<List> {
-    let rest: Vec<Trs> = rig.joints().iter().map(|j| y_up(&j.rest)).collect();
-    let mut children: Vec<Vec<u32>> = vec![Vec::new(); rest.len()];
-    let mut roots = Vec::new();
-    for (i, joint) in rig.joints().iter().enumerate() {
-        match joint.parent {
-            Some(p) => children[p].push(i as u32),
-            None => roots.push(json::Index::new(i as u32)),
-        }
+fn joints(
+    scene: &Scene<'_>,
+    root: &mut json::Root,
+    accessors: &mut Accessors,
+) -> serde_json::Result<Rc<Joints>> {
+    let rig = scene.rig;
+    let known = scene.shared_rig.and_then(|id| JOINTS.with_borrow(|all| all.get(&id).cloned()));
+    let joints = match known {
+        Some(joints) => joints,
+        None => Rc::new(Joints::new(rig)?),
+    };
+    if let Some(id) = scene.shared_rig {
+        JOINTS.with_borrow_mut(|all| {
+            if all.len() >= MAX_RIGS && !all.contains_key(&id) {
+                all.clear();
+            }
+            all.entry(id).or_insert_with(|| joints.clone());
+        });
     }
-    let mut nodes = List::with_capacity(rest.len() * NODE_BYTES);
-    for ((joint, trs), children) in rig.joints().iter().zip(&rest).zip(children) {
-        let out = nodes.next();
-        let start = out.len();
-        for (i, child) in children.into_iter().enumerate() {
-            put(out, if i == 0 { ",\"children\":[" } else { "," });
-            put_number(out, child);
-        }
-        if out.len() > start {
-            out.push(b']');
-        }
-        if let Some(name) = &joint.name {
-            put(out, ",\"name\":");
-            serde_json::to_writer(&mut *out, name)?;
-        }
-        put_rest(out, trs)?;
-        // The first comma is the opening bracket.
-        match out.get_mut(start) {
-            Some(comma) => *comma = b'{',
-            None => out.push(b'{'),
-        }
-        out.push(b'}');
-    }
-    let inverse_binds: Vec<[f32; 16]> = rig
-        .model_matrices(&rest)
-        .iter()
-        .map(|m| {
-            let mut m = m.inverse().as_mat4().to_cols_array();
-            // The validator wants the last row exactly (ACCESSOR_INVALID_IBM).
-            (m[3], m[7], m[11], m[15]) = (0.0, 0.0, 0.0, 1.0);
-            m
-        })
-        .collect();
+    let roots: Vec<json::Index<json::Node>> = joints.roots.iter().map(|i| json::Index::new(*i)).collect();
     root.skins.push(json::Skin {
         extensions: None,
         extras: None,
-        inverse_bind_matrices: Some(json::Index::new(accessors.matrices(&inverse_binds))),
-        joints: (0..rest.len()).map(|i| json::Index::new(i as u32)).collect(),
+        inverse_bind_matrices: Some(json::Index::new(accessors.matrices(&joints.inverse_binds))),
+        joints: (0..rig.joints().len()).map(|i| json::Index::new(i as u32)).collect(),
         name: Some(rig.name.clone()),
         skeleton: roots.first().copied(),
     });
     root.scenes.push(json::Scene { extensions: None, extras: None, name: None, nodes: roots });
     root.scene = Some(json::Index::new(0));
-    Ok(nodes)
+    Ok(joints)
+}
+
+impl Joints {
+    fn new(rig: &Skeleton) -> serde_json::Result<Self> {
+        let rest: Vec<Trs> = rig.joints().iter().map(|j| y_up(&j.rest)).collect();
+        let mut children: Vec<Vec<u32>> = vec![Vec::new(); rest.len()];
+        let mut roots = Vec::new();
+        for (i, joint) in rig.joints().iter().enumerate() {
+            match joint.parent {
+                Some(p) => children[p].push(i as u32),
+                None => roots.push(i as u32),
+            }
+        }
+        let mut nodes = List::with_capacity(rest.len() * NODE_BYTES);
+        for ((joint, trs), children) in rig.joints().iter().zip(&rest).zip(children) {
+            let out = nodes.next();
+            let start = out.len();
+            for (i, child) in children.into_iter().enumerate() {
+                put(out, if i == 0 { ",\"children\":[" } else { "," });
+                put_number(out, child);
+            }
+            if out.len() > start {
+                out.push(b']');
+            }
+            if let Some(name) = &joint.name {
+                put(out, ",\"name\":");
+                serde_json::to_writer(&mut *out, name)?;
+            }
+            put_rest(out, trs)?;
+            // The first comma is the opening bracket.
+            match out.get_mut(start) {
+                Some(comma) => *comma = b'{',
+                None => out.push(b'{'),
+            }
+            out.push(b'}');
+        }
+        let inverse_binds: Vec<[f32; 16]> = rig
+            .model_matrices(&rest)
+            .iter()
+            .map(|m| {
+                let mut m = m.inverse().as_mat4().to_cols_array();
+                // The validator wants the last row exactly (ACCESSOR_INVALID_IBM).
+                (m[3], m[7], m[11], m[15]) = (0.0, 0.0, 0.0, 1.0);
+                m
+            })
+            .collect();
+        Ok(Joints { nodes, inverse_binds, roots })
+    }
 }
 
 /// Rest poses whose text a thread keeps, at most.
