@@ -44,7 +44,7 @@ const WINDOW_UNITS: usize = 256;
 
 /// Units or jobs that are handed out together, at most: so many, and so many bytes.
 const TOGETHER: usize = 32;
-const TOGETHER_BYTES: u64 = 128 << 10;
+const TOGETHER_BYTES: u64 = 512 << 10;
 
 /// Full bundles that are on their way at most, beside the one that is being filled.
 const BUNDLES: usize = 4;

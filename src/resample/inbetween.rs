@@ -28,6 +28,10 @@ pub struct Slerp {
     tolerance_rad: f64,
     /// Keys whose dot product is not below this need nothing between them.
     near_dot: f64,
+    /// Keys whose dot product is not below these need one key in the middle; or two, at the thirds. The path is the same
+    /// from both ends, so that no other two, and then no other three pieces do better.
+    halves_dot: f64,
+    thirds_dot: f64,
 }
 
 impl Slerp {
@@ -37,21 +41,12 @@ impl Slerp {
     /// Holds the gap under `tolerance_deg` (at least [`Slerp::MIN_TOLERANCE_DEG`]), as an angle of rotation.
     pub fn new(tolerance_deg: f64) -> Self {
         let tolerance_rad = tolerance_deg.max(Self::MIN_TOLERANCE_DEG).to_radians();
-        let quarter = std::f64::consts::FRAC_PI_2;
-        let mut arc = quarter;
-        if gap(quarter, 0.0, 1.0) > tolerance_rad {
-            // The gap grows about with the third power of the arc, which makes this converge fast.
-            for _ in 0..40 {
-                let factor = libm::cbrt(tolerance_rad / gap(arc, 0.0, 1.0));
-                arc *= factor;
-                if (factor - 1.0).abs() < 1e-6 {
-                    break;
-                }
-            }
+        Slerp {
+            tolerance_rad,
+            near_dot: dot_within(tolerance_rad, |arc| arc.gap(0.0, 1.0)),
+            halves_dot: dot_within(tolerance_rad, |arc| arc.widest_of(2)),
+            thirds_dot: dot_within(tolerance_rad, |arc| arc.widest_of(3)),
         }
-        // Up to 90 degrees apart: never negative, and 0 exactly where everything is near.
-        let near_dot = if arc >= quarter { 0.0 } else { libm::cos(arc) };
-        Slerp { tolerance_rad, near_dot }
     }
 
     /// The angle of rotation, in degrees, up to which two keys need nothing between them.
@@ -72,28 +67,29 @@ impl Path for Slerp {
         if !self.is_far(dot) {
             return;
         }
-        let length = libm::sqrt(a.length_squared() * b.length_squared());
-        let arc = libm::acos((dot.abs() / length).clamp(0.0, 1.0));
-        if gap(arc, 0.0, 1.0) <= self.tolerance_rad {
+        let cos = (dot.abs() / libm::sqrt(a.length_squared() * b.length_squared())).min(1.0);
+        // Most intervals that need keys need one or two, and the dot product tells that too, but for the last digits.
+        const SURE: f64 = 1e-6;
+        if cos < self.near_dot - SURE && cos > self.halves_dot + SURE {
+            fractions.push(0.5);
             return;
         }
-        let equal = |n: usize| {
-            let at = |k: usize| k as f64 / n as f64;
-            (0..n).all(|k| gap(arc, at(k), at(k + 1)) <= self.tolerance_rad)
-        };
-        // Most intervals that need a key need one.
-        if equal(2) {
-            fractions.push(0.5);
+        if cos < self.halves_dot - SURE && cos > self.thirds_dot + SURE {
+            fractions.extend([1.0 / 3.0, 2.0 / 3.0]);
+            return;
+        }
+        let arc = Arc::new(libm::acos(cos));
+        if arc.gap(0.0, 1.0) <= self.tolerance_rad {
             return;
         }
         // As far as it goes, piece by piece: how few pieces can do.
         let mut greedy = Vec::new();
         let mut from = 0.0;
-        while gap(arc, from, 1.0) > self.tolerance_rad {
+        while arc.gap(from, 1.0) > self.tolerance_rad {
             let (mut low, mut high) = (from, 1.0);
-            for _ in 0..40 {
+            for _ in 0..HALVINGS {
                 let mid = 0.5 * (low + high);
-                if gap(arc, from, mid) <= self.tolerance_rad {
+                if arc.gap(from, mid) <= self.tolerance_rad {
                     low = mid;
                 } else {
                     high = mid;
@@ -103,7 +99,7 @@ impl Path for Slerp {
             from = low;
         }
         // Equal pieces where no more of them do: their positions are round, and other tracks may share them.
-        match (3..=greedy.len() + 1).find(|n| equal(*n)) {
+        match (2..=greedy.len() + 1).find(|n| arc.widest_of(*n) <= self.tolerance_rad) {
             Some(n) => fractions.extend((1..n).map(|k| k as f64 / n as f64)),
             None => fractions.extend(greedy),
         }
@@ -117,25 +113,68 @@ impl Path for Slerp {
     }
 }
 
-/// Widest angle of rotation (radians) between the normalised-linear path over an arc of `w` (between the
-/// quaternions, 0 to a quarter turn) and a slerp from its point at `f0` to its point at `f1`, at equal times.
-fn gap(w: f64, f0: f64, f1: f64) -> f64 {
-    let (sin, cos) = (libm::sin(w), libm::cos(w));
-    let at = |f: f64| libm::atan2(f * sin, 1.0 - f + f * cos);
-    let start = at(f0);
-    let speed = (at(f1) - start) / (f1 - f0);
-    if speed.is_nan() || speed <= 0.0 || cos >= 1.0 {
-        return 0.0;
-    }
-    // The derivative of `at` is sin / (1 - 2 f (1 - f) (1 - cos)).
-    let root = libm::sqrt((1.0 - 2.0 * (1.0 - sin / speed) / (1.0 - cos)).max(0.0));
-    let mut widest = 0.0f64;
-    for f in [0.5 - 0.5 * root, 0.5 + 0.5 * root] {
-        if f > f0 && f < f1 {
-            widest = widest.max((at(f) - start - speed * (f - f0)).abs());
+/// Halvings of an interval until the place of a key in it is known to the last digits.
+const HALVINGS: usize = 40;
+
+/// The smallest dot product of two keys for which `gap` is within the tolerance.
+fn dot_within(tolerance_rad: f64, gap: impl Fn(Arc) -> f64) -> f64 {
+    let quarter = std::f64::consts::FRAC_PI_2;
+    let mut arc = quarter;
+    if gap(Arc::new(quarter)) > tolerance_rad {
+        // The gap grows about with the third power of the arc, which makes this converge fast.
+        for _ in 0..40 {
+            let factor = libm::cbrt(tolerance_rad / gap(Arc::new(arc)));
+            arc *= factor;
+            if (factor - 1.0).abs() < 1e-6 {
+                break;
+            }
         }
     }
-    2.0 * widest
+    // Up to 90 degrees apart: never negative, and 0 exactly where everything is within.
+    if arc >= quarter { 0.0 } else { libm::cos(arc) }
+}
+
+/// The arc between two quaternions, 0 to a quarter turn.
+#[derive(Debug, Clone, Copy)]
+struct Arc {
+    sin: f64,
+    cos: f64,
+}
+
+impl Arc {
+    fn new(arc_rad: f64) -> Self {
+        Arc { sin: libm::sin(arc_rad), cos: libm::cos(arc_rad) }
+    }
+
+    /// How far along the arc (radians) the normalised-linear path is.
+    fn at(self, f: f64) -> f64 {
+        libm::atan2(f * self.sin, 1.0 - f + f * self.cos)
+    }
+
+    /// The widest gap of `n` equal pieces.
+    fn widest_of(self, n: usize) -> f64 {
+        let at = |k: usize| k as f64 / n as f64;
+        (0..n).map(|k| self.gap(at(k), at(k + 1))).fold(0.0, f64::max)
+    }
+
+    /// Widest angle of rotation (radians) between the normalised-linear path over the arc and a slerp from its point
+    /// at `f0` to its point at `f1`, at equal times.
+    fn gap(self, f0: f64, f1: f64) -> f64 {
+        let start = self.at(f0);
+        let speed = (self.at(f1) - start) / (f1 - f0);
+        if speed.is_nan() || speed <= 0.0 || self.cos >= 1.0 {
+            return 0.0;
+        }
+        // The derivative of `at` is sin / (1 - 2 f (1 - f) (1 - cos)).
+        let root = libm::sqrt((1.0 - 2.0 * (1.0 - self.sin / speed) / (1.0 - self.cos)).max(0.0));
+        let mut widest = 0.0f64;
+        for f in [0.5 - 0.5 * root, 0.5 + 0.5 * root] {
+            if f > f0 && f < f1 {
+                widest = widest.max((self.at(f) - start - speed * (f - f0)).abs());
+            }
+        }
+        2.0 * widest
+    }
 }
 
 /// Adds the keys that keep a slerping player within `tolerance_deg` (0.05 by default in the command) of the

@@ -13,16 +13,14 @@ thread_local! {
 
 /// An empty buffer with room for `bytes`.
 pub fn take(bytes: usize) -> Vec<u8> {
-    let mut buffer = SPARE
-        .with_borrow_mut(|spare| {
-            // The smallest that is large enough, or else the largest.
-            let fits = |b: &Vec<u8>| (b.capacity() < bytes, b.capacity().abs_diff(bytes));
-            let best = (0..spare.len()).min_by_key(|i| fits(&spare[*i]))?;
-            Some(spare.swap_remove(best))
-        })
-        .unwrap_or_default();
-    buffer.reserve(bytes);
-    buffer
+    let spare = SPARE.with_borrow_mut(|spare| {
+        // The smallest that is large enough.
+        let fits = (0..spare.len()).filter(|i| spare[*i].capacity() >= bytes);
+        let best = fits.min_by_key(|i| spare[*i].capacity())?;
+        Some(spare.swap_remove(best))
+    });
+    // With room for one that is a little larger, the next time.
+    spare.unwrap_or_else(|| Vec::with_capacity(bytes + bytes / 4))
 }
 
 /// Gives a buffer back, for whatever this thread writes next.
@@ -30,8 +28,14 @@ pub fn give(mut buffer: Vec<u8>) {
     buffer.clear();
     SPARE.with_borrow_mut(|spare| {
         let kept: usize = spare.iter().map(Vec::capacity).sum();
-        if buffer.capacity() > 0 && spare.len() < MAX_BUFFERS && kept + buffer.capacity() <= MAX_BYTES {
-            spare.push(buffer);
+        if buffer.capacity() == 0 || kept + buffer.capacity() > MAX_BYTES {
+            return;
+        }
+        spare.push(buffer);
+        if spare.len() > MAX_BUFFERS
+            && let Some(least) = (0..spare.len()).min_by_key(|i| spare[*i].capacity())
+        {
+            spare.swap_remove(least);
         }
     });
 }
