@@ -2,7 +2,7 @@
 //!
 //! All turns are about axes of the model (x right, y forward, z up), so that a bone turns as a watcher sees it,
 //! whatever the directions of its own axes are. The walk stands on its feet: height and speed of the body come
-//! from where the lower foot is, by forward kinematics.
+//! from where the foot that bears it is, by forward kinematics.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
@@ -136,7 +136,7 @@ fn walking(turns: f64) -> Pose {
         // Hip, knee and foot of a walking adult, degrees over a stride, from one heel strike to the next.
         let hip = 7.0 + 21.0 * libm::cos(TAU * (p + 0.04));
         let knee = 6.0 + 12.0 * bump(p - 0.14, 0.09) + 54.0 * bump(p - 0.73, 0.13);
-        let foot = 16.0 * bump(p, 0.08) - 42.0 * bump(p - 0.62, 0.12);
+        let foot = 20.0 * bump(p + 0.06, 0.12) - 42.0 * bump(p - 0.62, 0.12);
         pose.turn(format!("SKEL_{side}_Thigh"), about_x(hip));
         pose.turn(format!("SKEL_{side}_Calf"), about_x(-knee));
         pose.turn(format!("SKEL_{side}_Foot"), about_x(foot - (hip - knee)));
@@ -242,10 +242,13 @@ fn smooth(values: &[f64]) -> Vec<f64> {
 
 fn walk(body: &Body) -> Animation {
     let poses: Vec<Pose> = (0..FRAMES).map(|i| walking(i as f64 / STRIDE as f64)).collect();
-    // One stride: how high the body stands on its lower foot, and how far that foot pushes it on.
+    // One stride: how high the body stands on the foot that bears it, and how far that foot pushes it on.
     let soles: Vec<Vec<DVec3>> = poses[..=STRIDE].iter().map(|pose| body.soles(pose)).collect();
-    let lowest =
-        |i: usize| (0..4).min_by(|a, b| soles[i][*a].z.total_cmp(&soles[i][*b].z)).expect("four points");
+    let lowest = |i: usize| {
+        // The left foot bears from its heel strike to the other's.
+        let foot = if i < STRIDE / 2 { 0 } else { 2 };
+        if soles[i][foot].z < soles[i][foot + 1].z { foot } else { foot + 1 }
+    };
     let height: Vec<f64> = (0..STRIDE).map(|i| body.ground() - soles[i][lowest(i)].z).collect();
     let push: Vec<f64> = (0..STRIDE)
         .map(|i| {
