@@ -18,6 +18,7 @@ pub mod bytes;
 pub mod cli;
 pub mod container;
 pub mod error;
+pub mod inspect;
 pub mod model;
 pub mod names;
 pub mod read;

@@ -16,12 +16,17 @@ pub trait JointNames {
     fn joint_name(&self, id: JointId) -> Option<&str>;
 }
 
-/// The name of a joint that no dictionary knows: `bone_XXXXXXXX`, `tag_NNNNN` or `root_motion`.
+/// The name of a joint that no dictionary knows: `bone_XXXXXXXX`, `tag_NNNNN` or `root_motion`; of what is no joint:
+/// `camera`, `camera_NNNNN`, `uv`, `uv_NNNNN` (tag 0 is not said).
 pub fn fallback_name(id: JointId) -> String {
     match id {
         JointId::RootMotion => "root_motion".to_owned(),
         JointId::RageTag(tag) => format!("tag_{tag}"),
         JointId::Crc32(crc) => format!("bone_{crc:08X}"),
+        JointId::Camera(0) => "camera".to_owned(),
+        JointId::Camera(tag) => format!("camera_{tag}"),
+        JointId::Texture(0) => "uv".to_owned(),
+        JointId::Texture(tag) => format!("uv_{tag}"),
     }
 }
 
@@ -71,7 +76,7 @@ pub fn build(skeleton: &Skeleton, clips: &[Clip], names: &dyn JointNames) -> Res
     let mut moved = BTreeSet::new();
     for clip in clips {
         for track in &clip.tracks {
-            if !matches!(track.target.property, Property::Other(_)) {
+            if track.target.joint.is_joint() && !matches!(track.target.property, Property::Other(_)) {
                 moved.insert(track.target.joint);
             }
         }

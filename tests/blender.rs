@@ -29,7 +29,7 @@ fn places(rig: &Skeleton, clip: &Clip, t: f64) -> Vec<(String, DVec3)> {
             Property::Translation => pose[joint].translation = sampler.vec3(t).as_vec3(),
             Property::Rotation => pose[joint].rotation = sampler.quat(t).as_quat(),
             Property::Scale => pose[joint].scale = sampler.vec3(t).as_vec3(),
-            Property::Other(_) => {}
+            _ => {}
         }
     }
     rig.joints()

@@ -309,9 +309,9 @@ fn a_walk_is_the_same_walk() {
         let (local, world) = worst(&rig, clip, &scene, i, &keys);
         assert!(local < 1e-6 && world < 1e-5, "at keys: {local} {world}");
         let (local, world) = worst(&rig, clip, &scene, i, &between);
-        // 10 cm x 0.05 degrees; chains of joints add up.
+        // 10 cm x 0.05 degrees; no more at the ends of the chains.
         assert!(local < 0.1 * 0.05f64.to_radians() + 1e-6, "between keys: {local}");
-        assert!(world < 1e-3, "between keys, the world over: {world}");
+        assert!(world < 0.1e-3, "between keys, the world over: {world}");
         println!("{}: between keys {local:.2e} m local, {world:.2e} m world", clip.short_name);
     }
 }
@@ -521,6 +521,16 @@ fn ways_through_the_pole_and_past_it() {
             vec![at(y - 20.0, 30.0), at(y, 50.0), at(y, -80.0), at(y + 10.0, 170.0), at(y, 0.0), at(y, 1.0)];
         check_rotations(vec![0, 2, 4, 6, 8, 10], values, &Options::default());
     }
+}
+
+#[test]
+fn a_pole_is_left_with_few_keys() {
+    // As a pelvis does whose rest is a quarter turn. Keys that crowd at the pole are one key to Blender.
+    let pole = Quat::from_euler(EulerRot::ZYX, 1.2, -std::f32::consts::FRAC_PI_2, 0.0);
+    let away = (pole * Quat::from_axis_angle(Vec3::new(0.4, -0.8, 0.45).normalize(), 0.1)).normalize();
+    assert!(check_rotations(vec![0, 2], vec![pole, away], &Options::default()) <= 4);
+    let back = (pole * Quat::from_rotation_x(-0.1)).normalize();
+    assert!(check_rotations(vec![0, 2, 4], vec![back, pole, away], &Options::default()) <= 8);
 }
 
 #[test]

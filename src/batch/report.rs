@@ -83,6 +83,14 @@ pub fn text(manifest: &Manifest, outcome: &Outcome) -> String {
             outcome.repeated
         );
     }
+    let rolls = manifest.clips.iter().filter(|c| !c.thigh_rolls.is_empty()).count();
+    if rolls > 0 {
+        let _ = writeln!(
+            out,
+            "in {rolls} clips thigh-roll bones without a rotation of their own follow their thighs, as in the game \
+             (--no-thigh-roll leaves them at rest)"
+        );
+    }
     if outcome.left_out > 0 {
         let _ = writeln!(out, "{} clips were left out by the selection", outcome.left_out);
     }

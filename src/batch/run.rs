@@ -19,6 +19,7 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::cutscene::{self, Cutscenes, Section};
 use super::find::{self, Input, Kind};
 use super::journal::{Done, Journal};
 use super::output::{self, Paths};
@@ -28,7 +29,7 @@ use super::work::{self, Item, Names, Source, Unit};
 use crate::container::anvil;
 use crate::container::object::class;
 use crate::error::{Error, Result};
-use crate::model::{Clip, Skeleton};
+use crate::model::{Clip, JointId, Skeleton};
 use crate::resample::{self, AdditiveBase, Bake, RootMotion};
 use crate::rig::{self, JointNames};
 use crate::write::format::{self, Files, Format};
@@ -73,6 +74,8 @@ pub struct Settings {
     pub force: bool,
     /// Only say what would be converted.
     pub list: bool,
+    /// Sections of a cutscene become one file ([`super::cutscene`]).
+    pub join_cutscene: bool,
 }
 
 /// What happens to curves between reading and writing.
@@ -90,6 +93,10 @@ pub struct Passes {
     pub root_motion: RootMotion,
     /// What additive clips stand on.
     pub additive: Additive,
+    /// GTA V: thigh-roll bones without a rotation of their own follow their thighs.
+    pub thigh_roll: bool,
+    /// GTA V: facial tracks move their bones by what is guessed of them.
+    pub facial: bool,
 }
 
 /// What happens to additive clips.
@@ -113,6 +120,8 @@ impl Default for Passes {
             quantize: false,
             root_motion: RootMotion::Keep,
             additive: Additive::Deltas,
+            thigh_roll: true,
+            facial: false,
         }
     }
 }
@@ -159,6 +168,7 @@ impl Settings {
             shard: None,
             force: false,
             list: false,
+            join_cutscene: false,
         }
     }
 
@@ -237,6 +247,8 @@ struct Run<'a> {
     paths: Paths,
     names: Names,
     skeletons: Skeletons,
+    /// Which units are joined.
+    cutscenes: Cutscenes,
     /// Fingerprint of everything but the items' own bytes.
     options: String,
     /// Fingerprint of all skeletons of the run.
@@ -266,7 +278,10 @@ struct Bundle {
 
 /// An item on its way to a file.
 struct Job {
+    /// What is read, or what stands for `sections`.
     item: Item,
+    /// The sections of a cutscene, which are joined; none of anything else.
+    sections: Vec<Section>,
     source: String,
     /// Output path without extension.
     stem: String,
@@ -311,6 +326,7 @@ impl<'a> Run<'a> {
             paths: Paths::default(),
             names,
             skeletons,
+            cutscenes: Cutscenes::default(),
             options,
             fingerprint: 0,
             base: None,
@@ -349,7 +365,10 @@ impl<'a> Run<'a> {
                 }
             })
             .collect();
-        let units = self.plan(&inputs, &sources);
+        let mut units = self.plan(&inputs, &sources);
+        if self.settings.join_cutscene {
+            self.cutscenes = Cutscenes::find(&inputs, &sources, &mut units);
+        }
         self.fingerprint = self.skeletons.fingerprint();
         if let Additive::Clip(name) = &self.settings.passes.additive {
             self.base = self.find_base(&inputs, &sources, &units, name);
@@ -361,7 +380,7 @@ impl<'a> Run<'a> {
         let mut rest = &units[..];
         while !rest.is_empty() {
             let mut bytes = 0;
-            let n = rest
+            let mut n = rest
                 .iter()
                 .take(ROUND_UNITS)
                 .take_while(|u| {
@@ -371,6 +390,12 @@ impl<'a> Run<'a> {
                 })
                 .count()
                 .max(1);
+            // The sections of a cutscene are in one round.
+            let cutscene = |unit: &Unit| self.cutscenes.of(unit).map(|(cutscene, _)| cutscene);
+            let last = cutscene(&rest[n - 1]);
+            while last.is_some() && rest.get(n).is_some_and(|unit| cutscene(unit) == last) {
+                n += 1;
+            }
             let (round, later) = rest.split_at(n);
             rest = later;
             self.round(&inputs, &sources, round)?;
@@ -555,19 +580,27 @@ impl<'a> Run<'a> {
         // 2. Paths, repeats, shards.
         let mut jobs = Vec::new();
         let mut last = String::new();
-        for (items, errors) in read {
+        let mut sections: Vec<(usize, Section)> = Vec::new();
+        for (unit, (items, errors)) in units.iter().zip(read) {
             for e in errors {
                 self.fail(&e);
+            }
+            let section = self.cutscenes.of(unit);
+            if sections.first().is_some_and(|(before, _)| section.is_none_or(|(now, _)| now != *before)) {
+                jobs.extend(self.place_cutscene(inputs, &mut sections));
             }
             for item in items {
                 let input = &inputs[item.input];
                 let source = work::source_text(input, &item);
                 last.clone_from(&source);
-                if let Some(job) = self.place(input, item, source) {
-                    jobs.push(job);
+                if let Some((cutscene, number)) = section {
+                    sections.push((cutscene, Section { number, item, source, file: input.path.clone() }));
+                } else {
+                    jobs.extend(self.place(input, item, source, Vec::new()));
                 }
             }
         }
+        jobs.extend(self.place_cutscene(inputs, &mut sections));
         // 3. Make.
         let this = &*self;
         let made: Vec<Made> = jobs.par_iter().map(|job| this.make(inputs, job)).collect();
@@ -580,8 +613,16 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Makes one job of the sections of a cutscene; `None` where there are none, or another shard does it.
+    fn place_cutscene(&mut self, inputs: &[Input], sections: &mut Vec<(usize, Section)>) -> Option<Job> {
+        let cutscene = sections.first()?.0;
+        let sections: Vec<Section> = sections.drain(..).map(|(_, section)| section).collect();
+        let (item, source) = self.cutscenes.item(cutscene, &sections)?;
+        self.place(&inputs[item.input], item, source, sections)
+    }
+
     /// Gives an item its output path; `None` for one that is there already or that another shard does.
-    fn place(&mut self, input: &Input, item: Item, source: String) -> Option<Job> {
+    fn place(&mut self, input: &Input, item: Item, source: String, sections: Vec<Section>) -> Option<Job> {
         let is_object = matches!(item.content, work::Content::Object { .. });
         let identity = (item.id, item.hash);
         // A loose file was given for its own sake, whatever else holds the same clip.
@@ -600,7 +641,10 @@ impl<'a> Run<'a> {
             }
             self.seen.insert(identity, source.clone());
         }
-        let (folder, name) = work::wanted_output(input, &item);
+        let (folder, mut name) = work::wanted_output(input, &item);
+        if !sections.is_empty() {
+            name.clone_from(&item.name);
+        }
         let stem = if is_object && matches!(input.kind, Kind::Anvil(anvil::Kind::Forge | anvil::Kind::Data)) {
             self.paths.unique_by(&folder, &name, &format!("{:X}", item.id))
         } else {
@@ -613,7 +657,7 @@ impl<'a> Run<'a> {
                 return None;
             }
         }
-        Some(Job { item, source, stem })
+        Some(Job { item, sections, source, stem })
     }
 
     /// Everything that an output depends on.
@@ -651,7 +695,10 @@ impl<'a> Run<'a> {
         if settings.write.format == Format::YcdXml {
             return self.make_xml(job, output, key);
         }
-        let read = work::read(&job.item, &job.source)?;
+        let read = match &job.sections[..] {
+            [] => work::read(&job.item, &job.source)?,
+            sections => cutscene::read(sections, &job.source)?,
+        };
         let (errors, mut notes) = (read.errors, read.notes);
         let before = read.clips.len();
         let mut clips: Vec<Clip> = read.clips.into_iter().filter(|c| settings.select.takes(c)).collect();
@@ -929,6 +976,29 @@ fn joins(a: &Skeleton, b: &Skeleton) -> bool {
     })
 }
 
+/// What GTA V does to a pose by code of its own; clips of other games have none of these bones.
+fn rage(clip: &mut Clip, skeleton: &Skeleton, names: &dyn JointNames, passes: &Passes) {
+    if passes.facial {
+        let joints = resample::apply_facial_guesses(clip, skeleton);
+        if joints > 0 {
+            clip.warnings.push(format!(
+                "{joints} facial tracks (24 to 26) move their bones by guesses of CodeWalker's, as --facial asks"
+            ));
+        }
+    }
+    if passes.thigh_roll {
+        let rolls = resample::follow_thighs(clip, skeleton);
+        if !rolls.is_empty() {
+            let name = |tag| {
+                let id = JointId::RageTag(tag);
+                names.joint_name(id).map_or_else(|| rig::fallback_name(id), str::to_owned)
+            };
+            let rolls: Vec<String> = rolls.into_iter().map(name).collect();
+            clip.extras.insert(ClipRow::THIGH_ROLLS.to_owned(), rolls.into());
+        }
+    }
+}
+
 /// The passes and the rig: clips as read to clips as written, and what they stand on. `base` is the clip that
 /// additive ones are composed on, where one is named.
 ///
@@ -941,6 +1011,9 @@ pub fn prepare(
     passes: &Passes,
     base: Option<&Clip>,
 ) -> Result<Skeleton> {
+    for clip in clips.iter_mut() {
+        rage(clip, skeleton, names, passes);
+    }
     let quantize = passes.quantize;
     let mut rig = rig::build(skeleton, clips, names)?;
     for clip in clips.iter_mut() {

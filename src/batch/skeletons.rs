@@ -74,7 +74,7 @@ impl Skeletons {
             .flat_map(|c| &c.tracks)
             .filter(|t| !matches!(t.target.property, Property::Other(_)))
             .map(|t| t.target.joint)
-            .filter(|id| *id != JointId::RootMotion)
+            .filter(|id| id.is_joint() && *id != JointId::RootMotion)
             .collect();
         let covers = |s: &Skeleton| s.joints().iter().filter(|j| moved.contains(&j.id)).count();
         if !self.given.is_empty() {

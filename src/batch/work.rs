@@ -339,7 +339,7 @@ impl JointNames for Names {
         match id {
             JointId::RageTag(tag) => rage::bone_name(tag),
             JointId::Crc32(crc) => self.anvil.get(crc),
-            JointId::RootMotion => None,
+            JointId::RootMotion | JointId::Camera(_) | JointId::Texture(_) => None,
         }
     }
 }

@@ -59,6 +59,10 @@ pub struct Args {
 pub enum Command {
     /// Decode everything, write nothing, print the census
     Check(Check),
+    /// Compare two outputs by what they show: files or folders, .glb, .gltf or .fbx
+    Diff(super::diff::Args),
+    /// Hold an output against its source: the largest error in mm, at keys and between
+    Verify(super::verify::Args),
     /// Join the manifests of shards into manifest.json and report.txt of the first folder
     Merge(Merge),
 }
@@ -165,6 +169,19 @@ pub struct Convert {
     /// Additive clips: deltas as they are, or `compose` on the rest pose, or `compose=CLIP` on that clip
     #[arg(long, default_value = "deltas", value_name = "MODE", value_parser = additive, help_heading = "Curves")]
     pub additive: Additive,
+
+    /// Thigh-roll bones stay at rest; without it they follow their thighs where they have no rotation of their own
+    #[arg(long, help_heading = "GTA V")]
+    pub no_thigh_roll: bool,
+
+    /// Let facial tracks move their bones, by what is guessed of them
+    #[arg(long, help_heading = "GTA V")]
+    pub facial: bool,
+
+    /// Join the sections of a cutscene (NAME-0.ycd, NAME-1.ycd, ... of one folder) to OUT/NAME.glb, one animation an
+    /// actor
+    #[arg(long, help_heading = "GTA V")]
+    pub join_cutscene: bool,
 
     /// Threads [default: all cores]
     #[arg(

@@ -2,7 +2,9 @@
 
 pub mod args;
 mod check;
+pub mod diff;
 mod progress;
+pub mod verify;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -44,6 +46,8 @@ pub fn run_with(arguments: impl IntoIterator<Item = OsString>, to: args::To) -> 
     let result = match args.command {
         None => convert(args.convert, to),
         Some(args::Command::Check(args)) => check::run(&args),
+        Some(args::Command::Diff(args)) => diff::run(&args),
+        Some(args::Command::Verify(args)) => verify::run(&args),
         Some(args::Command::Merge(args)) => merge(&args),
     };
     result.unwrap_or_else(|e| {
@@ -105,11 +109,19 @@ fn settings(args: args::Convert, to: args::To) -> Result<Settings> {
             args::RootMotionArg::Inplace => RootMotion::InPlace,
         },
         additive: args.additive,
+        thigh_roll: !args.no_thigh_roll,
+        facial: args.facial,
         ..Passes::default()
     };
     settings.anvil = anvil::Options { codec: codec(args.codec.as_deref())? };
     settings.skeleton = args.skeleton;
     settings.names = args.names;
+    if args.join_cutscene && settings.write.format == format::Format::YcdXml {
+        return Err(Error::usage(
+            "--join-cutscene joins clips, and ycd.xml holds the records of one dictionary",
+        ));
+    }
+    settings.join_cutscene = args.join_cutscene;
     settings.threads = args.threads;
     settings.bundle = args.bundle;
     settings.shard = args.shard;

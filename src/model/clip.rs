@@ -22,7 +22,8 @@ impl fmt::Display for ClipId {
     }
 }
 
-/// A joint, named by what the source file gives: never by a guess. Names are resolved at the end.
+/// A joint, or one of the few other things that move, named by what the source file gives: never by a guess.
+/// Names are resolved at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum JointId {
     /// The mover above the skeleton's root.
@@ -31,6 +32,17 @@ pub enum JointId {
     RageTag(u16),
     /// CRC-32 of the bone's name (Anvil).
     Crc32(u32),
+    /// A camera beside the skeleton, by the tag of its tracks (RAGE). Unturned it looks along +Y, its top is +Z.
+    Camera(u16),
+    /// The texture coordinates of a material, by the tag of its tracks (RAGE).
+    Texture(u16),
+}
+
+impl JointId {
+    /// Whether it is a joint of a skeleton (or can become one), and no camera and no texture.
+    pub fn is_joint(self) -> bool {
+        !matches!(self, JointId::Camera(_) | JointId::Texture(_))
+    }
 }
 
 /// A track that moves no joint: its number or kind in the source, and the field's name for it where known.
@@ -51,6 +63,14 @@ pub enum Property {
     Rotation,
     /// Parent-local scale.
     Scale,
+    /// Vertical field of view of a camera, degrees.
+    FieldOfView,
+    /// Offset of texture coordinates, in textures, v down: x, y; z is 0. The last that is done to them.
+    UvOffset,
+    /// Turn of texture coordinates, radians, from +v to +u: (u, v) to (u cos + v sin, v cos - u sin).
+    UvRotation,
+    /// Scale of texture coordinates: x, y; z is 1. The first that is done to them.
+    UvScale,
     /// Something that has no joint: kept beside the animation.
     Other(OtherTrack),
 }

@@ -58,7 +58,7 @@ impl NameTable {
             JointId::Crc32(crc) => {
                 Some(self.get(crc).map_or_else(|| format!("bone_{crc:08X}").into(), Cow::from))
             }
-            JointId::RageTag(_) => None,
+            JointId::RageTag(_) | JointId::Camera(_) | JointId::Texture(_) => None,
         }
     }
 

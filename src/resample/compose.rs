@@ -50,7 +50,8 @@ pub fn root_motion(clip: &mut Clip, rig: &Skeleton, mode: RootMotion) {
                 let joint = rig.find(track.target.joint);
                 let is_root = joint.is_none_or(|j| rig.joints()[j].parent.is_none());
                 let here = if has_mover { track.target.joint == JointId::RootMotion } else { is_root };
-                if !here || track.target.property != Property::Translation {
+                let moves_joint = track.target.joint.is_joint();
+                if !here || !moves_joint || track.target.property != Property::Translation {
                     continue;
                 }
                 let rest = joint.map_or(Trs::IDENTITY, |j| rig.joints()[j].rest).translation;
@@ -141,6 +142,9 @@ pub fn compose_additive(clip: &mut Clip, rig: &Skeleton, base: AdditiveBase<'_>)
     };
     for track in &source.tracks {
         let Target { joint, property } = track.target;
+        if !joint.is_joint() {
+            continue;
+        }
         let pose = rest(joint);
         let base_track = base.tracks.iter().find(|t| t.target == track.target);
         if rig.find(joint).is_none() && base_track.is_none() && !matches!(property, Property::Other(_)) {
@@ -171,14 +175,15 @@ pub fn compose_additive(clip: &mut Clip, rig: &Skeleton, base: AdditiveBase<'_>)
                     base_sampler.as_mut().map_or(rest, |s| s.vec3(t)) * sampler.vec3(t)
                 })
             }
-            Property::Other(_) => continue,
+            _ => continue,
         };
         put(clip, joint, property, keys);
     }
     // What the base moves and the delta does not is the base's, as long as the clip lasts.
     for track in &base.tracks {
         let Target { joint, property } = track.target;
-        if matches!(property, Property::Other(_)) || source.tracks.iter().any(|t| t.target == track.target) {
+        let moves_joint = joint.is_joint() && !matches!(property, Property::Other(_));
+        if !moves_joint || source.tracks.iter().any(|t| t.target == track.target) {
             continue;
         }
         let mut sampler = Sampler::new(base.timeline(track), &track.curve);

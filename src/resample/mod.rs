@@ -3,7 +3,7 @@
 //!
 //! The order in which a converter runs them; the first and the last two always, the others on request:
 //!
-//! 1. [`align_signs`].
+//! 1. [`align_signs`]; of GTA V [`apply_facial_guesses`] and [`follow_thighs`].
 //! 2. [`compose_additive`], then [`root_motion`]: what is animated.
 //! 3. [`bake`], or [`reduce`] (which puts its own keys between keys), or [`add_inbetweens`]: when keys stand.
 //! 4. [`align_signs`] again, for the keys that passes made, [`collapse_constant`] and [`hold_from_start`].

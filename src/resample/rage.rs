@@ -15,13 +15,14 @@ const FACIAL_CONTROL_M: f64 = 0.005;
 /// Radians in a unit of facial translation (track 25), which is taken for angles: a guess of CodeWalker's.
 const FACIAL_ANGLE_RAD: f64 = -0.314159265;
 
-/// Lets thigh-roll bones follow their thighs where they have no rotation of their own. Returns the tags of the
-/// bones that got a track.
-pub fn follow_thighs(clip: &mut Clip) -> Vec<u16> {
+/// Lets the thigh-roll bones of `skeleton` follow their thighs where they have no rotation of their own. Returns the
+/// tags of the bones that got a track.
+pub fn follow_thighs(clip: &mut Clip, skeleton: &Skeleton) -> Vec<u16> {
     let rotation = |tag: u16| Target { joint: JointId::RageTag(tag), property: Property::Rotation };
     let mut done = Vec::new();
     for (roll, thigh) in THIGH_ROLLS {
-        if clip.tracks.iter().any(|t| t.target == rotation(roll)) {
+        let known = skeleton.find(JointId::RageTag(roll)).is_some();
+        if !known || clip.tracks.iter().any(|t| t.target == rotation(roll)) {
             continue;
         }
         if let Some(track) = clip.tracks.iter().find(|t| t.target == rotation(thigh)) {
@@ -134,12 +135,16 @@ mod tests {
             (51826, Property::Rotation, quats(turn)),
             (6442, Property::Rotation, quats(Quat::IDENTITY)),
         ]);
-        assert_eq!(follow_thighs(&mut c), [23639]);
+        let joint = |tag| Joint { id: JointId::RageTag(tag), name: None, parent: None, rest: Trs::IDENTITY };
+        let skeleton = Skeleton::new("s", vec![joint(23639), joint(6442)]).unwrap();
+        let other = Skeleton::new("s", vec![joint(58271)]).unwrap();
+        assert!(follow_thighs(&mut c, &other).is_empty(), "a joint that hung from the root would be worse");
+        assert_eq!(follow_thighs(&mut c, &skeleton), [23639]);
         assert_eq!(c.tracks.len(), 4);
         assert_eq!(c.tracks[3].target.joint, JointId::RageTag(23639));
         assert_eq!(c.tracks[3].curve.values, quats(turn));
-        assert!(follow_thighs(&mut c).is_empty());
-        assert!(follow_thighs(&mut clip(Vec::new())).is_empty());
+        assert!(follow_thighs(&mut c, &skeleton).is_empty());
+        assert!(follow_thighs(&mut clip(Vec::new()), &skeleton).is_empty());
     }
 
     #[test]

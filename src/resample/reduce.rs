@@ -137,6 +137,9 @@ struct Fit {
     quantized: bool,
 }
 
+/// The arm, metres, that a camera's rotation is held to.
+const CAMERA_M: f64 = 1.0;
+
 fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: bool) -> (Clip, Reduction) {
     let mut dense = source.clone();
     let reach = {
@@ -148,8 +151,13 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
         if dense.tracks[track].curve.is_constant() {
             continue;
         }
-        let joint = rig.find(dense.tracks[track].target.joint);
-        let lever = joint.map_or(SHELL_M, |j| reach[j]);
+        let id = dense.tracks[track].target.joint;
+        let lever = match rig.find(id) {
+            Some(j) => reach[j],
+            None if id.is_joint() => SHELL_M,
+            // A camera turns what it sees: all its keys stay, and those between stand as for a long arm.
+            None => CAMERA_M,
+        };
         split_track(&mut dense, track, &mut Slerp::new((share * max_m / lever).to_degrees()));
     }
     align_signs(&mut dense);

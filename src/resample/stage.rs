@@ -73,8 +73,12 @@ pub(crate) fn joints(rig: &Skeleton, source: &Clip, changed: &Clip) -> Vec<Joint
     joints
 }
 
-/// Which of a joint's three properties the track moves, where it holds values of that kind for its keys.
+/// Which of a joint's three properties the track moves, where it holds values of that kind for its keys. `None` for
+/// cameras and textures: nothing hangs from them.
 pub(crate) fn kind(clip: &Clip, track: &Track) -> Option<usize> {
+    if !track.target.joint.is_joint() {
+        return None;
+    }
     let kind = PROPERTIES.iter().position(|p| *p == track.target.property)?;
     let fits = match &track.curve.values {
         Values::Vec3(_) => kind != 1,

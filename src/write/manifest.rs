@@ -41,6 +41,9 @@ pub struct ClipRow {
     /// Skeleton that it stands on.
     #[serde(default)]
     pub skeleton: String,
+    /// Thigh-roll bones that follow their thighs, for want of a rotation of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thigh_rolls: Vec<String>,
     /// Joints whose names no dictionary knows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown_joints: Vec<String>,
@@ -80,6 +83,9 @@ pub struct KeptRow {
 }
 
 impl ClipRow {
+    /// The key of a clip's extras that names the bones of [`ClipRow::thigh_rolls`].
+    pub const THIGH_ROLLS: &str = "thighRolls";
+
     /// Describes `clip`, written as `animation` into `output`.
     pub fn new(clip: &Clip, output: &str, animation: &str, kept: &[usize], rig: &Skeleton) -> Self {
         let moved = || clip.tracks.iter().filter(|t| !matches!(t.target.property, Property::Other(_)));
@@ -111,17 +117,28 @@ impl ClipRow {
                         Property::Translation => (0, Some("translation")),
                         Property::Rotation => (1, Some("rotation")),
                         Property::Scale => (2, Some("scale")),
+                        // Made from tracks that stand in this list themselves.
+                        Property::FieldOfView => (27, Some("fieldOfView")),
+                        Property::UvOffset | Property::UvRotation | Property::UvScale => (17, Some("uv")),
                     };
                     let bone = match target.joint {
                         JointId::RageTag(tag) => tag.to_string(),
                         JointId::Crc32(crc) => format!("{crc:08X}"),
-                        JointId::RootMotion => fallback_name(JointId::RootMotion),
+                        JointId::RootMotion | JointId::Camera(_) | JointId::Texture(_) => {
+                            fallback_name(target.joint)
+                        }
                     };
                     KeptRow { bone, track, name: name.map(str::to_owned) }
                 })
                 .collect(),
             events: clip.events.len() as u64,
             skeleton: rig.name.clone(),
+            thigh_rolls: match clip.extras.get(Self::THIGH_ROLLS) {
+                Some(serde_json::Value::Array(names)) => {
+                    names.iter().filter_map(|n| n.as_str().map(str::to_owned)).collect()
+                }
+                _ => Vec::new(),
+            },
             unknown_joints: unknown,
             also_at: Vec::new(),
             warnings: clip.warnings.clone(),

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{Clip, JointId, Property, Skeleton};
-use crate::rig::UniqueNames;
+use crate::model::{Clip, JointId, Property, Skeleton, Track, Trs, Values};
+use crate::rig::{self, UniqueNames};
 
 /// Parent-local property of a joint that a file can animate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,6 +32,77 @@ pub struct Channel {
     pub hold_to_end: bool,
 }
 
+/// A camera, or the texture coordinates of a material: what clips move that is no joint. It stands beside the rig,
+/// in its space.
+#[derive(Debug)]
+pub struct Beside {
+    /// [`JointId::Camera`] or [`JointId::Texture`].
+    pub id: JointId,
+    /// Name, unique among the joints and these.
+    pub name: String,
+    /// A camera's place where no clip moves it: the first that one gives it.
+    pub rest: Trs,
+    /// The first vertical field of view that a clip gives a camera, degrees.
+    pub fov_deg: f32,
+    /// Texture coordinates: the first offset, turn (radians) and scale.
+    pub uv: ([f32; 2], f32, [f32; 2]),
+}
+
+/// One animated property of something beside the rig.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BesideChannel {
+    /// Index into [`Scene::beside`].
+    pub beside: usize,
+    /// What of it.
+    pub property: Property,
+    /// The track, or `None`: keyed once, at what [`Beside`] says, because another clip of the file moves it.
+    pub track: Option<usize>,
+}
+
+/// The field of view of a camera for which no clip has one, degrees: that of the game's own default camera.
+const FOV_DEG: f32 = 50.0;
+
+impl Beside {
+    fn new(id: JointId, clips: &[Clip], names: &mut UniqueNames) -> Self {
+        let first = |property: Property| {
+            let is = |t: &&Track| t.target == crate::model::Target { joint: id, property };
+            clips.iter().flat_map(|c| &c.tracks).find(is).map(|t| &t.curve.values)
+        };
+        let scalar = |property, or: f32| match first(property) {
+            Some(Values::Scalar(v)) => v.first().copied().unwrap_or(or),
+            _ => or,
+        };
+        let vec2 = |property, or: [f32; 2]| match first(property) {
+            Some(Values::Vec3(v)) => v.first().map_or(or, |v| [v.x, v.y]),
+            _ => or,
+        };
+        Beside {
+            id,
+            name: names.name(&rig::fallback_name(id)),
+            rest: rig::first_pose(id, clips),
+            fov_deg: scalar(Property::FieldOfView, FOV_DEG),
+            uv: (
+                vec2(Property::UvOffset, [0.0; 2]),
+                scalar(Property::UvRotation, 0.0),
+                vec2(Property::UvScale, [1.0; 2]),
+            ),
+        }
+    }
+
+    /// Whether `track` says at all times what a file without it says.
+    fn holds(&self, track: &Track) -> bool {
+        let vec2 = |is: [f32; 2]| matches!(&track.curve.values, Values::Vec3(v) if v.iter().all(|v| [v.x, v.y] == is));
+        let scalar = |is: f32| matches!(&track.curve.values, Values::Scalar(v) if v.iter().all(|v| *v == is));
+        match track.target.property {
+            Property::FieldOfView => scalar(self.fov_deg),
+            Property::UvOffset => vec2(self.uv.0),
+            Property::UvRotation => scalar(self.uv.1),
+            Property::UvScale => vec2(self.uv.2),
+            _ => false,
+        }
+    }
+}
+
 /// One clip as a file shows it.
 #[derive(Debug)]
 pub struct Animation<'a> {
@@ -41,6 +112,9 @@ pub struct Animation<'a> {
     pub name: String,
     /// What is keyed, by joint, then path. Never empty.
     pub channels: Vec<Channel>,
+    /// What is keyed of cameras and texture coordinates, by these, then property. Fields of view and texture
+    /// coordinates that hold the file's own value in all clips are not keyed.
+    pub beside: Vec<BesideChannel>,
     /// Tracks (indices) that no joint shows: their values go to the extras.
     pub kept: Vec<usize>,
 }
@@ -50,6 +124,8 @@ pub struct Animation<'a> {
 pub struct Scene<'a> {
     /// Every joint that the file holds, named, with one root.
     pub rig: &'a Skeleton,
+    /// Cameras and texture coordinates that the clips move, by id.
+    pub beside: Vec<Beside>,
     /// The clips, in the order given.
     pub animations: Vec<Animation<'a>>,
 }
@@ -67,6 +143,9 @@ impl<'a> Scene<'a> {
                 let mut channels: Vec<Channel> = Vec::with_capacity(clip.tracks.len());
                 let mut kept = Vec::new();
                 for (i, track) in clip.tracks.iter().enumerate() {
+                    if !track.target.joint.is_joint() {
+                        continue;
+                    }
                     match (path(track.target.property), rig.find(track.target.joint)) {
                         (Some(path), Some(joint)) if !track.curve.values.is_empty() => {
                             channels.push(Channel { joint, path, track: Some(i), hold_to_end: false });
@@ -87,7 +166,8 @@ impl<'a> Scene<'a> {
                 if clips.len() > 1 {
                     moved.extend(channels.iter().map(|c| (c.joint, c.path)));
                 }
-                Animation { clip, name: names.name(&clip.short_name), channels, kept }
+                let name = names.name(&clip.short_name);
+                Animation { clip, name, channels, beside: Vec::new(), kept }
             })
             .collect();
         let several = animations.len() > 1;
@@ -97,8 +177,49 @@ impl<'a> Scene<'a> {
             }
             animation.reach_the_end(root(rig));
         }
-        Scene { rig, animations }
+        let beside = key_beside(rig, clips, &mut animations);
+        Scene { rig, beside, animations }
     }
+}
+
+/// Finds what is moved beside the rig and puts its channels into the animations.
+fn key_beside(rig: &Skeleton, clips: &[Clip], animations: &mut [Animation<'_>]) -> Vec<Beside> {
+    let ids: BTreeSet<JointId> =
+        clips.iter().flat_map(|c| &c.tracks).map(|t| t.target.joint).filter(|id| !id.is_joint()).collect();
+    if ids.is_empty() {
+        return Vec::new();
+    }
+    let mut names = UniqueNames::default();
+    for name in rig.joints().iter().filter_map(|j| j.name.as_deref()) {
+        names.name(name);
+    }
+    let all: Vec<Beside> = ids.into_iter().map(|id| Beside::new(id, clips, &mut names)).collect();
+    const KEYED: [Property; 6] = [
+        Property::Translation,
+        Property::Rotation,
+        Property::FieldOfView,
+        Property::UvOffset,
+        Property::UvRotation,
+        Property::UvScale,
+    ];
+    for (index, beside) in all.iter().enumerate() {
+        for property in KEYED {
+            let find = |clip: &Clip| {
+                let is = |t: &Track| t.target.joint == beside.id && t.target.property == property;
+                clip.tracks.iter().position(|t| is(t) && !t.curve.values.is_empty())
+            };
+            let tracks: Vec<Option<usize>> = clips.iter().map(find).collect();
+            let moves = |(clip, track): (&Clip, &Option<usize>)| {
+                track.is_some_and(|track| !beside.holds(&clip.tracks[track]))
+            };
+            if clips.iter().zip(&tracks).any(moves) {
+                for (animation, track) in animations.iter_mut().zip(tracks) {
+                    animation.beside.push(BesideChannel { beside: index, property, track });
+                }
+            }
+        }
+    }
+    all
 }
 
 impl Animation<'_> {
@@ -146,7 +267,11 @@ pub fn path(property: Property) -> Option<Path> {
         Property::Translation => Some(Path::Translation),
         Property::Rotation => Some(Path::Rotation),
         Property::Scale => Some(Path::Scale),
-        Property::Other(_) => None,
+        Property::FieldOfView
+        | Property::UvOffset
+        | Property::UvRotation
+        | Property::UvScale
+        | Property::Other(_) => None,
     }
 }
 

@@ -426,6 +426,7 @@ fn clip(
             list.join(" ")
         ));
     }
+    super::beside::add(&mut clip);
     describe(record, &mut clip);
     Ok(clip)
 }

@@ -5,6 +5,7 @@
 //! and makes [`Clip`](crate::model::Clip)s. The XML form of the same dictionaries enters at the records.
 
 pub mod animation;
+mod beside;
 pub mod bits;
 pub mod clips;
 pub mod dictionary;

@@ -323,6 +323,84 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// A record that is written many times with other values: copied, and patched.
+pub struct Template {
+    bytes: Vec<u8>,
+    /// Where it and the records in it start, in the order of the bytes.
+    records: Vec<usize>,
+}
+
+impl Template {
+    /// What `write` writes: one record.
+    pub fn new(write: impl FnOnce(&mut Writer<'_>)) -> Self {
+        let mut bytes = Vec::new();
+        let mut w = Writer::new(&mut bytes, false);
+        write(&mut w);
+        let start = MAGIC.len() + 4;
+        bytes.drain(..start);
+        // The offsets in it count from its own start then.
+        let mut records = Vec::new();
+        let mut at = 0;
+        while let Some(end) = bytes.get(at..at + 4) {
+            let end = u32::from_le_bytes([end[0], end[1], end[2], end[3]]);
+            if end == 0 {
+                // The end of a list.
+                at += NULL_RECORD.len();
+                continue;
+            }
+            bytes[at..at + 4].copy_from_slice(&(end - start as u32).to_le_bytes());
+            records.push(at);
+            let properties =
+                u32::from_le_bytes([bytes[at + 8], bytes[at + 9], bytes[at + 10], bytes[at + 11]]);
+            at += 13 + usize::from(bytes[at + 12]) + properties as usize;
+        }
+        Template { bytes, records }
+    }
+
+    /// Where the value of the first property of record `i` stands.
+    pub fn value(&self, i: usize) -> usize {
+        let at = self.records[i];
+        at + 13 + usize::from(self.bytes[at + 12]) + 1
+    }
+
+    /// Where the first number of the first property of record `i`, a plain array, stands.
+    pub fn first_number(&self, i: usize) -> usize {
+        self.value(i) + 12
+    }
+
+    /// Where the value of the property that ends record `i` stands: `size` bytes.
+    pub fn last_value(&self, i: usize, size: usize) -> usize {
+        let at = self.records[i];
+        let field = &self.bytes[at..at + 4];
+        u32::from_le_bytes([field[0], field[1], field[2], field[3]]) as usize - size
+    }
+}
+
+impl Writer<'_> {
+    /// Writes the record of `template`. Returns where, for [`Writer::put`].
+    pub fn stamp(&mut self, template: &Template) -> usize {
+        self.close_properties();
+        if let Some(parent) = self.open.last_mut() {
+            parent.nested = true;
+        }
+        let start = self.out.len();
+        self.out.extend_from_slice(&template.bytes);
+        for &at in &template.records {
+            let field = &mut self.out[start + at..start + at + 4];
+            let end = u32::from_le_bytes([field[0], field[1], field[2], field[3]]);
+            field.copy_from_slice(&(start as u32).wrapping_add(end).to_le_bytes());
+        }
+        start
+    }
+
+    /// Overwrites bytes at an offset.
+    pub fn put<const N: usize>(&mut self, at: usize, bytes: [u8; N]) {
+        if let Some(field) = self.out.get_mut(at..at + N) {
+            field.copy_from_slice(&bytes);
+        }
+    }
+}
+
 /// Count, encoding, size and bytes of an array.
 fn encode<T: Element>(values: &[T], deflate: Option<&mut Deflate>, out: &mut Vec<u8>) {
     out.extend_from_slice(&(values.len() as u32).to_le_bytes());

@@ -247,7 +247,7 @@ impl Keys {
         let shortest = ((interval.end - interval.start) / FINEST).max(1);
         // Behind the key of the source may stand that of rewound angles.
         let mut at = self.ticks.last().map_or(interval.start, |&t| t.max(interval.start));
-        let mut angles = from;
+        let mut angles = self.leave_pole(interval, &mut at, from);
         loop {
             let mut target = interval.end;
             let next = loop {
@@ -266,6 +266,38 @@ impl Keys {
             self.added = true;
             (at, angles) = (target, next);
         }
+    }
+}
+
+impl Keys {
+    /// At a pole the two other angles are one, however it is split between them. The key there took the split
+    /// that it came with; the way on needs the one that it leaves with, or the first keys behind would lie
+    /// so near that readers take them for one. Both are keyed, a tick apart: the rotation is the same. Moves `at`
+    /// to the last key, returns its angles.
+    fn leave_pole(&mut self, interval: &Interval, at: &mut i64, angles: Angles) -> Angles {
+        let pole = Half::new(interval.from);
+        if !pole.is_pole() {
+            return angles;
+        }
+        let soon = interval.start + ((interval.end - interval.start) / 64).max(1);
+        let leaving = pole.nearest(Half::new(interval.at(soon)).nearest(angles));
+        let written = degrees(leaving);
+        if written == degrees(angles) {
+            return angles;
+        }
+        if let [_] = self.ticks[..] {
+            // Nothing leads to the first key.
+            for (values, value) in self.values.iter_mut().zip(written) {
+                values.fill(value);
+            }
+        } else if *at + 1 < interval.end {
+            *at += 1;
+            self.push(*at, written);
+            self.added = true;
+        } else {
+            return angles;
+        }
+        leaving
     }
 }
 
@@ -322,6 +354,10 @@ impl Half {
         let difference = [q.w + q.y, q.z - q.x];
         let length = |v: [f64; 2]| (v[0] * v[0] + v[1] * v[1]).sqrt();
         Half { sum, difference, sum_length: length(sum), difference_length: length(difference) }
+    }
+
+    fn is_pole(&self) -> bool {
+        self.sum_length < POLE || self.difference_length < POLE
     }
 
     /// The solution nearest to `near`.

@@ -15,10 +15,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use glam::{DMat4, Vec3};
+use glam::{DMat4, DVec3, Vec3};
 
 use super::Options;
-use super::binary::{CREATION_TIME, FILE_ID, VERSION, Writer};
+use super::binary::{CREATION_TIME, FILE_ID, Template, VERSION, Writer};
 use super::curves::{self, Angles, Keys, key_ticks, nearest_angles, ticks};
 use crate::error::{Error, Result};
 use crate::model::{Clip, Interpolation, OtherTrack, Property, Skeleton, Trs, Values};
@@ -34,6 +34,8 @@ const FIRST_ID: i64 = 1_000_000;
 const LINEAR: i32 = 24836;
 /// Slopes and weights of a linear key: none, and the two default weights of a third (u16 / 10000).
 const LINEAR_DATA: [f32; 4] = [0.0, 0.0, f32::from_bits(0x0D05_0D05), 0.0];
+/// How far (metres) from a joint the tolerance is meant: 0.05 degrees are 0.09 mm there.
+const SHELL_M: f64 = 0.1;
 /// Rates (Hz) that have a `TimeMode` of their own.
 const TIME_MODES: [(f64, i32); 8] =
     [(30.0, 6), (60.0, 3), (24.0, 11), (25.0, 10), (50.0, 4), (48.0, 5), (120.0, 1), (100.0, 2)];
@@ -53,6 +55,34 @@ fn expected_size(scene: &Scene<'_>) -> usize {
     animations.map(|a| a.channels.len() * CHANNEL + keys(a) * KEY).sum::<usize>() + 64 * 1024
 }
 
+/// How far (radians) each joint may turn off the source's way: `most`, and less where it carries others.
+///
+/// A chain adds up what its joints are off. So each of the `n` joints of the longest chain through a joint gets
+/// its part of what `most` is worth at [`SHELL_M`], measured at the joint furthest from it that it carries: then
+/// the end of no chain is further off than a point at that distance from a single joint (at the rest pose's
+/// lengths). Angles between dense keys are far within that; the keys that it adds are few.
+fn tolerances(rig: &Skeleton, most: f64) -> Vec<f64> {
+    let joints = rig.joints();
+    let places: Vec<DVec3> = rig.rest_model().into_iter().map(|(_, t)| t).collect();
+    let mut reach = vec![0.0f64; joints.len()];
+    let mut above = vec![0usize; joints.len()];
+    let mut below = vec![0usize; joints.len()];
+    for (i, joint) in joints.iter().enumerate() {
+        above[i] = joint.parent.map_or(1, |p| above[p] + 1);
+        let mut ancestor = joint.parent;
+        while let Some(a) = ancestor {
+            reach[a] = reach[a].max(places[i].distance(places[a]));
+            below[a] = below[a].max(above[i] - above[a]);
+            ancestor = joints[a].parent;
+        }
+    }
+    let part = |i: usize| SHELL_M / (reach[i] * ((above[i] + below[i]) as f64).sqrt());
+    (0..joints.len())
+        // At least a hundredth: what rests far away (a prop, a camera) asks for no more than a body does.
+        .map(|i| if reach[i] > 0.0 { most * part(i).clamp(0.01, 1.0) } else { most })
+        .collect()
+}
+
 /// What a curve node calls its three numbers.
 const AXES: [&str; 3] = ["d|X", "d|Y", "d|Z"];
 
@@ -66,12 +96,14 @@ pub fn write(scene: &Scene<'_>, options: &Options, out: &mut Vec<u8>) -> Result<
     let mut document = Document {
         w: Writer::new(out, options.compress),
         scene,
-        tolerance: options.tolerance_deg.max(0.001).to_radians(),
+        rest_angles: scene.rig.joints().iter().map(|j| rest_angles(&j.rest)).collect(),
+        tolerances: tolerances(scene.rig, options.tolerance_deg.max(0.001).to_radians()),
         next_id: FIRST_ID,
         connections: Vec::new(),
         custom: &custom,
         rate_hz: rate_hz(scene),
         scratch: Scratch::default(),
+        templates: Templates::new(),
     };
     document.w.reserve(expected_size(scene));
     document.header();
@@ -95,12 +127,16 @@ pub fn write(scene: &Scene<'_>, options: &Options, out: &mut Vec<u8>) -> Result<
 struct Document<'a, 'o> {
     w: Writer<'o>,
     scene: &'a Scene<'a>,
-    tolerance: f64,
+    /// Of each joint, radians.
+    tolerances: Vec<f64>,
+    /// Of each joint, radians.
+    rest_angles: Vec<Angles>,
     next_id: i64,
     connections: Connections<'a>,
     custom: &'a BTreeMap<String, Custom>,
     rate_hz: f64,
     scratch: Scratch,
+    templates: Templates,
 }
 
 /// Buffers that every channel uses again.
@@ -238,6 +274,71 @@ fn no_vectors() -> Error {
 enum Ticks<'a> {
     Plain(&'a [i64]),
     Encoded(&'a [u8]),
+}
+
+/// Records of an animation that differ in few bytes.
+struct Templates {
+    /// A curve of one key.
+    one_key: Template,
+    /// The curve nodes of translation, rotation and scale.
+    nodes: [Template; 3],
+}
+
+impl Templates {
+    fn new() -> Self {
+        let node = |label| Template::new(|w| write_node(w, 0, label, [0.0; 3]));
+        Templates {
+            one_key: Template::new(|w| write_curve(w, 0, Ticks::Plain(&[0]), &[0.0])),
+            nodes: ["T", "R", "S"].map(node),
+        }
+    }
+
+    /// What [`write_curve`] writes for a single key.
+    fn one_key(&self, w: &mut Writer<'_>, id: i64, tick: i64, value: f32) {
+        // Records: 0 the curve, 1 Default, 2 KeyVer, 3 KeyTime, 4 KeyValueFloat.
+        let t = &self.one_key;
+        let at = w.stamp(t);
+        w.put(at + t.value(0), id.to_le_bytes());
+        w.put(at + t.value(1), f64::from(value).to_le_bytes());
+        w.put(at + t.first_number(3), tick.to_le_bytes());
+        w.put(at + t.first_number(4), value.to_le_bytes());
+    }
+
+    /// What [`write_node`] writes.
+    fn node(&self, w: &mut Writer<'_>, id: i64, path: Path, first: [f32; 3]) {
+        let t = &self.nodes[path as usize];
+        let at = w.stamp(t);
+        w.put(at + t.value(0), id.to_le_bytes());
+        // Records: 0 the node, 1 Properties70, 2 to 4 its numbers.
+        for (i, value) in first.into_iter().enumerate() {
+            w.put(at + t.last_value(2 + i, 8), f64::from(value).to_le_bytes());
+        }
+    }
+}
+
+/// From the value of a connection's first property to that of its second: length and two letters of the
+/// first, type letter of the second.
+const CONNECTION_CHILD: usize = 4 + 2 + 1;
+
+/// A connection between two objects that are still to be put in; through `property` unless that is empty.
+fn write_connection(w: &mut Writer<'_>, property: &str) {
+    let kind = if property.is_empty() { "OO" } else { "OP" };
+    w.begin("C").string(kind).i64(0).i64(0);
+    if !property.is_empty() {
+        w.string(property);
+    }
+    w.end();
+}
+
+/// A curve node of three numbers.
+fn write_node(w: &mut Writer<'_>, id: i64, label: &str, first: [f32; 3]) {
+    w.begin("AnimationCurveNode").i64(id).object_name(label, "AnimCurveNode").string("");
+    w.begin("Properties70");
+    for (name, value) in AXES.into_iter().zip(first) {
+        w.p_number(name, "A", f64::from(value));
+    }
+    w.end();
+    w.end();
 }
 
 /// A curve with linear keys. `values` is not empty.
@@ -547,21 +648,14 @@ impl<'a> Document<'a, '_> {
         self.scratch.blobs.clear();
         for channel in &animation.channels {
             let blob = self.sample(clip, channel)?;
-            let (label, property) = match channel.path {
-                Path::Translation => ("T", "Lcl Translation"),
-                Path::Rotation => ("R", "Lcl Rotation"),
-                Path::Scale => ("S", "Lcl Scaling"),
+            let property = match channel.path {
+                Path::Translation => "Lcl Translation",
+                Path::Rotation => "Lcl Rotation",
+                Path::Scale => "Lcl Scaling",
             };
             let node = self.id();
             let first = self.scratch.keys.values.each_ref().map(|v| v.first().copied().unwrap_or(0.0));
-            let w = &mut self.w;
-            w.begin("AnimationCurveNode").i64(node).object_name(label, "AnimCurveNode").string("");
-            w.begin("Properties70");
-            for (name, value) in AXES.into_iter().zip(first) {
-                w.p_number(name, "A", f64::from(value));
-            }
-            w.end();
-            w.end();
+            self.templates.node(&mut self.w, node, channel.path, first);
             self.connect(node, layer);
             self.connections.push((node, models + channel.joint as i64, property));
             for (axis, name) in AXES.into_iter().enumerate() {
@@ -569,8 +663,8 @@ impl<'a> Document<'a, '_> {
                 let keys = &self.scratch.keys;
                 // The key that holds the clip's end is wanted for where it stands.
                 if keys.is_constant(axis) && !channel.hold_to_end {
-                    let (ticks, values) = (&keys.ticks[..1], &keys.values[axis][..1]);
-                    write_curve(&mut self.w, curve, Ticks::Plain(ticks), values);
+                    let tick = keys.ticks.first().copied().unwrap_or(0);
+                    self.templates.one_key(&mut self.w, curve, tick, first[axis]);
                 } else {
                     let ticks = Ticks::Encoded(&self.scratch.blobs[blob.clone()]);
                     write_curve(&mut self.w, curve, ticks, &keys.values[axis]);
@@ -612,8 +706,9 @@ impl<'a> Document<'a, '_> {
                     None => std::slice::from_ref(&rest.rotation),
                     Some(_) => return Err(no_vectors()),
                 };
-                let start = rest_angles(rest);
-                keys.rotations(known.0, known.1, values, interpolation, start, self.tolerance);
+                let start = self.rest_angles[channel.joint];
+                let tolerance = self.tolerances[channel.joint];
+                keys.rotations(known.0, known.1, values, interpolation, start, tolerance);
             }
             (path, values) => {
                 let rest = if path == Path::Scale { &rest.scale } else { &rest.translation };
@@ -678,14 +773,20 @@ impl<'a> Document<'a, '_> {
     fn connections(&mut self) {
         let w = &mut self.w;
         w.begin("Connections");
-        for (child, parent, property) in &self.connections {
-            w.begin("C");
-            if property.is_empty() {
-                w.string("OO").i64(*child).i64(*parent);
-            } else {
-                w.string("OP").i64(*child).i64(*parent).string(property);
-            }
-            w.end();
+        // A handful of kinds: each is written once and then stamped.
+        let mut kinds: Vec<(&str, Template)> = Vec::new();
+        for &(child, parent, property) in &self.connections {
+            let kind = match kinds.iter().position(|(name, _)| *name == property) {
+                Some(kind) => kind,
+                None => {
+                    kinds.push((property, Template::new(|w| write_connection(w, property))));
+                    kinds.len() - 1
+                }
+            };
+            let template = &kinds[kind].1;
+            let at = w.stamp(template) + template.value(0) + CONNECTION_CHILD;
+            w.put(at, child.to_le_bytes());
+            w.put(at + 8 + 1, parent.to_le_bytes());
         }
         w.end();
     }

@@ -18,7 +18,8 @@ pub use curves::TICKS_PER_S;
 pub struct Options {
     /// Adds a stick mesh, skinned to the joints ([`crate::write::preview`]).
     pub preview_mesh: bool,
-    /// How far (degrees) the rotation may part from the source's between keys, before keys are added.
+    /// How far (degrees) a rotation may part from the source's between keys, before keys are added: that of a
+    /// joint that carries no other. The longer the chain that a joint carries, the less is left to it.
     pub tolerance_deg: f64,
     /// Longer arrays through zlib.
     pub compress: bool,

@@ -6,6 +6,8 @@
 //! | times | SCALAR, with bounds | f32 seconds |
 //! | rotations | VEC4 | f32, or normalised i16 |
 //! | vectors | VEC3, translations and scales | f32 |
+//! | numbers | SCALAR: fields of view, turns of texture coordinates | f32 |
+//! | pairs | VEC2: offsets and scales of texture coordinates | f32 |
 //!
 //! Times are shared by all channels that have equal keys; single values by all channels that hold them.
 
@@ -46,21 +48,26 @@ enum View {
     Times,
     Quats,
     Vec3s,
+    Numbers,
+    Pairs,
+    Image,
     Positions,
     Joints,
     Weights,
     Indices,
+    QuadPositions,
+    QuadUvs,
 }
 
-const VIEWS: usize = 8;
+const VIEWS: usize = 13;
 
 /// What a view of a mesh is for; the others must not say (a validator's rule for animation).
 fn target(view: usize) -> Option<json::validation::Checked<json::buffer::Target>> {
     use json::buffer::Target;
     const FIRST: usize = View::Positions as usize;
-    const LAST: usize = View::Indices as usize;
+    const INDICES: usize = View::Indices as usize;
     match view {
-        LAST => Some(Valid(Target::ElementArrayBuffer)),
+        INDICES => Some(Valid(Target::ElementArrayBuffer)),
         FIRST.. => Some(Valid(Target::ArrayBuffer)),
         _ => None,
     }
@@ -160,12 +167,18 @@ impl Accessors {
         if track.curve.is_constant() {
             return (self.held(hold), None);
         }
+        self.all_times(clip, track.timeline, hold)
+    }
+
+    /// [`Accessors::times`] of a whole timeline of the clip.
+    pub fn all_times(&mut self, clip: &Clip, timeline: u32, hold: Option<f64>) -> (Index, Option<Vec<u32>>) {
+        let number = timeline as usize;
         if hold.is_none()
-            && let Some(Some(known)) = self.timelines.get(track.timeline as usize)
+            && let Some(Some(known)) = self.timelines.get(number)
         {
             return known.clone();
         }
-        let timeline = clip.timeline(track);
+        let timeline = &clip.timelines[number];
         let bytes = &mut self.bytes[View::Times as usize];
         let offset = bytes.len();
         let mut last = f32::NEG_INFINITY;
@@ -196,7 +209,7 @@ impl Accessors {
         let index = self.push(View::Times, offset, count, Type::Scalar, ComponentType::F32);
         self.bound(first, last);
         if hold.is_none() {
-            self.timelines[track.timeline as usize] = Some((index, keep.clone()));
+            self.timelines[number] = Some((index, keep.clone()));
         }
         (index, keep)
     }
@@ -286,12 +299,46 @@ impl Accessors {
         index
     }
 
+    /// Numbers as they are.
+    pub fn numbers(&mut self, values: &[f32]) -> Index {
+        let bytes = &mut self.bytes[View::Numbers as usize];
+        let offset = bytes.len();
+        extend_f32(bytes, values);
+        self.push(View::Numbers, offset, values.len(), Type::Scalar, ComponentType::F32)
+    }
+
+    /// Pairs as they are.
+    pub fn pairs(&mut self, values: &[[f32; 2]]) -> Index {
+        let bytes = &mut self.bytes[View::Pairs as usize];
+        let offset = bytes.len();
+        extend_f32(bytes, cast_slice(values));
+        self.push(View::Pairs, offset, values.len(), Type::Vec2, ComponentType::F32)
+    }
+
+    /// The bytes of the file's one image; [`Accessors::finish`] tells the image where they are.
+    pub fn image(&mut self, bytes: &[u8]) {
+        self.bytes[View::Image as usize].extend_from_slice(bytes);
+    }
+
+    /// Positions (Y up) and texture coordinates of two triangles.
+    pub fn quad(&mut self, positions: &[[f32; 3]; 6], uvs: &[[f32; 2]; 6]) -> [Index; 2] {
+        extend_f32(&mut self.bytes[View::QuadPositions as usize], cast_slice(positions));
+        let at = self.push(View::QuadPositions, 0, 6, Type::Vec3, ComponentType::F32);
+        if let Some(accessor) = self.accessors.last_mut() {
+            let all = || positions.iter().map(|p| Vec3::from_array(*p));
+            accessor.min = Some(numbers(&all().reduce(Vec3::min).unwrap_or_default().to_array()));
+            accessor.max = Some(numbers(&all().reduce(Vec3::max).unwrap_or_default().to_array()));
+        }
+        extend_f32(&mut self.bytes[View::QuadUvs as usize], cast_slice(uvs));
+        [at, self.push(View::QuadUvs, 0, 6, Type::Vec2, ComponentType::F32)]
+    }
+
     /// Puts accessors, views and the buffer into `root`; returns the buffer's bytes.
     ///
     /// # Errors
     /// Over 4 GiB.
     pub fn finish(self, root: &mut json::Root) -> Result<Vec<u8>> {
-        let total: usize = self.bytes.iter().map(Vec::len).sum();
+        let total: usize = self.bytes.iter().map(|b| b.len().next_multiple_of(4)).sum();
         if u32::try_from(total).is_err() {
             return Err(super::too_large(total));
         }
@@ -310,6 +357,11 @@ impl Accessors {
                 extras: None,
             });
             bin.extend_from_slice(bytes);
+            // What follows an image must stand on four bytes.
+            bin.resize(bin.len().next_multiple_of(4), 0);
+        }
+        for image in &mut root.images {
+            image.buffer_view = index[View::Image as usize];
         }
         root.accessors = self.accessors;
         for (accessor, view) in root.accessors.iter_mut().zip(self.views) {

@@ -4,6 +4,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::model::{Clip, Event, JointId, Property, Timeline, Track, Values};
+use crate::rig::fallback_name;
 use crate::write::scene::Animation;
 
 /// The extras of one animation, keys in a fixed order: `id`, `name`, `game`, `source`, `length`, `additive`
@@ -92,6 +93,9 @@ impl Serialize for OneTrack<'_> {
             JointId::RootMotion => map.serialize_entry("bone", "root_motion")?,
             JointId::RageTag(tag) => map.serialize_entry("bone", &tag)?,
             JointId::Crc32(crc) => map.serialize_entry("bone", &format_args!("{crc:08X}"))?,
+            JointId::Camera(_) | JointId::Texture(_) => {
+                map.serialize_entry("bone", &fallback_name(track.target.joint))?;
+            }
         }
         match track.target.property {
             Property::Other(other) => {
@@ -103,6 +107,10 @@ impl Serialize for OneTrack<'_> {
             Property::Translation => map.serialize_entry("track", "translation")?,
             Property::Rotation => map.serialize_entry("track", "rotation")?,
             Property::Scale => map.serialize_entry("track", "scale")?,
+            Property::FieldOfView => map.serialize_entry("track", "fieldOfView")?,
+            Property::UvOffset => map.serialize_entry("track", "uvOffset")?,
+            Property::UvRotation => map.serialize_entry("track", "uvRotation")?,
+            Property::UvScale => map.serialize_entry("track", "uvScale")?,
         }
         map.serialize_entry("times", &Times(timeline, track.curve.is_constant()))?;
         match &track.curve.values {

@@ -5,12 +5,13 @@
 //! extra node. Rotations are LINEAR (or STEP); CUBICSPLINE is never written.
 
 mod accessors;
+mod beside;
 pub(super) mod extras;
+mod file;
 mod layout;
 
 use gltf_json as json;
 use json::validation::Checked::Valid;
-use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
 use crate::model::{Interpolation, Skeleton, Trs, Values};
@@ -33,6 +34,7 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Document {
     root: json::Root,
+    animations: Vec<file::Animation>,
     bin: Vec<u8>,
 }
 
@@ -53,11 +55,18 @@ pub fn document(scene: &Scene<'_>, options: &Options) -> Result<Document> {
     if options.preview_mesh {
         preview(scene.rig, &mut root, &mut accessors);
     }
+    let places = beside::put(&scene.beside, &mut root, &mut accessors);
+    let mut animations = Vec::with_capacity(scene.animations.len());
     for animation in &scene.animations {
-        root.animations.push(animate(scene.rig, animation, options, &mut accessors)?);
+        let mut written = animate(scene.rig, animation, options, &mut accessors)?;
+        beside::animate(&scene.beside, &places, animation, &mut written, &mut accessors);
+        animations.push(written);
+    }
+    if animations.iter().any(file::Animation::has_pointers) {
+        root.extensions_used.insert(0, file::POINTER.to_owned());
     }
     let bin = accessors.finish(&mut root)?;
-    Ok(Document { root, bin })
+    Ok(Document { root, animations, bin })
 }
 
 impl Document {
@@ -68,7 +77,8 @@ impl Document {
     pub fn to_glb(&self) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(self.bin.len() + 64 * 1024);
         out.extend_from_slice(b"glTF\x02\0\0\0\0\0\0\0\0\0\0\0JSON");
-        serde_json::to_writer(&mut out, &self.root).map_err(not_serialised)?;
+        serde_json::to_writer(&mut out, &file::File::new(&self.root, &self.animations))
+            .map_err(not_serialised)?;
         out.resize(out.len().next_multiple_of(4), b' ');
         let json_length = out.len() - 20;
         if !self.bin.is_empty() {
@@ -91,7 +101,8 @@ impl Document {
         if let Some(buffer) = self.root.buffers.first_mut() {
             buffer.uri = Some(percent_encode(bin_name));
         }
-        let compact = serde_json::to_string(&self.root).map_err(not_serialised)?;
+        let compact =
+            serde_json::to_string(&file::File::new(&self.root, &self.animations)).map_err(not_serialised)?;
         Ok((one_container_a_line(&compact), self.bin))
     }
 }
@@ -224,13 +235,14 @@ fn animate(
     animation: &Animation<'_>,
     options: &Options,
     accessors: &mut Accessors,
-) -> Result<json::Animation> {
-    use json::animation::{Channel, Interpolation as I, Property, Sampler, Target};
+) -> Result<file::Animation> {
     let clip = animation.clip;
     accessors.begin_clip(clip);
-    let mut channels = Vec::with_capacity(animation.channels.len());
-    let mut samplers = Vec::with_capacity(animation.channels.len());
-    let mut known: FxHashMap<(usize, usize, bool), u32> = FxHashMap::default();
+    let mut out = file::Animation::new(
+        animation.name.clone(),
+        extras::animation_extras(animation).map_err(not_serialised)?,
+        animation.channels.len() + animation.beside.len(),
+    );
     for channel in &animation.channels {
         let hold = channel.hold_to_end.then_some(clip.length_s);
         let (input, output, interpolation) = match channel.track {
@@ -265,39 +277,12 @@ fn animate(
                 (input, output, Interpolation::Linear)
             }
         };
-        // Channels of equal curves share a sampler: in poses most scales are one value.
-        let step = interpolation == Interpolation::Step;
-        let sampler = *known.entry((input.value(), output.value(), step)).or_insert_with(|| {
-            samplers.push(Sampler {
-                extensions: None,
-                extras: None,
-                input,
-                interpolation: Valid(if step { I::Step } else { I::Linear }),
-                output,
-            });
-            (samplers.len() - 1) as u32
-        });
-        channels.push(Channel {
-            sampler: json::Index::new(sampler),
-            target: Target {
-                extensions: None,
-                extras: None,
-                node: json::Index::new(channel.joint as u32),
-                path: Valid(match channel.path {
-                    Path::Translation => Property::Translation,
-                    Path::Rotation => Property::Rotation,
-                    Path::Scale => Property::Scale,
-                }),
-            },
-            extensions: None,
-            extras: None,
-        });
+        let path = match channel.path {
+            Path::Translation => "translation",
+            Path::Rotation => "rotation",
+            Path::Scale => "scale",
+        };
+        out.push(input, interpolation, output, file::Target::node(channel.joint as u32, path));
     }
-    Ok(json::Animation {
-        extensions: None,
-        extras: Some(extras::animation_extras(animation).map_err(not_serialised)?),
-        channels,
-        name: Some(animation.name.clone()),
-        samplers,
-    })
+    Ok(out)
 }
