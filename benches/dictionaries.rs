@@ -9,17 +9,6 @@ use anim2gltf::container::rsc7;
 use anim2gltf::read::ycd;
 use anim2gltf::write::format::Options;
 
-struct Silent;
-
-impl batch::Progress for Silent {
-    fn begin(&mut self, _: usize) {}
-    fn advance(&mut self, _: usize, _: &str, _: &batch::Outcome) {}
-    fn clip(&mut self, _: &anim2gltf::write::manifest::ClipRow, _: bool) {}
-    fn failed(&mut self, error: &anim2gltf::Error) {
-        eprintln!("error: {error}");
-    }
-}
-
 fn median(mut run: impl FnMut() -> Duration) -> Duration {
     let mut times: Vec<Duration> = (0..5).map(|_| run()).collect();
     times.sort();
@@ -60,7 +49,7 @@ fn main() {
     settings.force = true;
     let convert = median(|| {
         let start = Instant::now();
-        batch::run(&settings, &mut Silent).expect("converts");
+        batch::run(&settings, &mut batch::Silent).expect("converts");
         start.elapsed()
     });
     let outputs: Vec<(PathBuf, Vec<u8>)> = files(a.path(), "glb")

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The result of everything in this library that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -23,17 +24,17 @@ pub enum ErrorKind {
 }
 
 /// An error with its place. Built where the fault is seen, and given its entry and file on the way up.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Error(Box<Inner>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Inner {
     kind: ErrorKind,
     file: Option<PathBuf>,
     entry: Option<String>,
     offset: Option<u64>,
     message: String,
-    io: Option<std::io::Error>,
+    io: Option<Arc<std::io::Error>>,
 }
 
 impl Error {
@@ -71,7 +72,7 @@ impl Error {
     #[cold]
     pub fn io(what: &str, error: std::io::Error) -> Self {
         let mut e = Error::new(ErrorKind::Io, format!("{what}: {error}"));
-        e.0.io = Some(error);
+        e.0.io = Some(Arc::new(error));
         e
     }
 
@@ -140,7 +141,7 @@ impl Error {
 
     /// The operating-system error below, if that is what it was.
     pub fn io_error(&self) -> Option<&std::io::Error> {
-        self.0.io.as_ref()
+        self.0.io.as_deref()
     }
 }
 
@@ -161,6 +162,6 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.io.as_ref().map(|e| e as _)
+        self.0.io.as_deref().map(|e| e as _)
     }
 }

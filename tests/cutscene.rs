@@ -208,6 +208,15 @@ fn rolls_follow_by_default_and_faces_on_request() {
     assert!(report.contains("in 1 clips thigh-roll bones"), "{report}");
     assert!(manifest["clips"][0].get("warnings").is_none());
 
+    // `verify` knows from the file that they follow.
+    let verify = Command::new(env!("CARGO_BIN_EXE_anim2gltf"))
+        .arg("verify")
+        .args([&input, &out])
+        .args(["--max", "0.01"])
+        .output()
+        .expect("the program runs");
+    assert!(verify.status.success(), "{}", String::from_utf8_lossy(&verify.stdout));
+
     let (manifest, report) = convert(&input, &out, &["--no-thigh-roll", "--facial"]);
     let (roll, _, jaw, extras) = open();
     assert!(roll.is_none() && extras.get("thighRolls").is_none() && !report.contains("thigh-roll"));

@@ -85,7 +85,7 @@ fn damage(name: &str, bytes: &[u8], cuts: usize, flips: usize, seed: u64) -> (us
     (cases, refused)
 }
 
-/// Every channel type, lists, tags of every type, movers, several blocks.
+/// Every channel type, lists, tags of every type, movers, a camera, texture coordinates, several blocks.
 fn own() -> Dictionary {
     let mut random = Random::new(11);
     let mut tracks = Vec::new();
@@ -98,6 +98,18 @@ fn own() -> Dictionary {
     }
     tracks.push(random_track(&mut random, 0, 5, Format::Vector3, 40));
     tracks.push(random_track(&mut random, 0, 6, Format::Quaternion, 40));
+    tracks.push(random_track(&mut random, 0, 7, Format::Vector3, 40));
+    tracks.push(random_track(&mut random, 0, 8, Format::Quaternion, 40));
+    tracks.push(Track::floats(0, 27, &(0..40).map(|i| 50.0 + i as f32).collect::<Vec<f32>>()));
+    let rows = |v: bool| -> Vec<[f32; 3]> {
+        let turn = |i: i32| (i as f32 * 0.1).sin_cos();
+        (0..40)
+            .map(|i| (turn(i), i as f32))
+            .map(|((s, c), i)| if v { [-s, c, i] } else { [c, s, 0.0] })
+            .collect()
+    };
+    tracks.push(Track::vectors(0, 17, &rows(false)));
+    tracks.push(Track::vectors(0, 18, &rows(true)));
     let mut body = Animation::new("body", 40, tracks);
     body.limit = 15;
     body.chunk = 8;

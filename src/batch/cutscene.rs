@@ -56,11 +56,11 @@ impl Cutscenes {
         let mut numbers: FxHashMap<(PathBuf, String), usize> = FxHashMap::default();
         let mut sections: Vec<BTreeMap<u32, Unit>> = Vec::new();
         let mut order: Vec<Result<Unit, usize>> = Vec::new();
-        for unit in units.iter() {
-            let place = place(inputs, sources, unit);
+        for unit in units.drain(..) {
+            let place = place(inputs, sources, &unit);
             let section = place.as_ref().and_then(|(folder, stem)| Some((folder, split(stem)?)));
             let Some((folder, (name, number))) = section else {
-                order.push(Ok(*unit));
+                order.push(Ok(unit));
                 continue;
             };
             let next = out.names.len();
@@ -71,25 +71,24 @@ impl Cutscenes {
                 order.push(Err(cutscene));
             }
             if sections[cutscene].contains_key(&number) {
-                order.push(Ok(*unit));
+                order.push(Ok(unit));
                 continue;
             }
-            sections[cutscene].insert(number, *unit);
             out.units.insert((unit.input, unit.entry), (cutscene, number));
+            sections[cutscene].insert(number, unit);
         }
-        units.clear();
         for place in order {
             match place {
                 Ok(unit) => units.push(unit),
-                Err(cutscene) => units.extend(sections[cutscene].values()),
+                Err(cutscene) => units.extend(std::mem::take(&mut sections[cutscene]).into_values()),
             }
         }
         out
     }
 
-    /// The cutscene of a unit and its section's number.
-    pub fn of(&self, unit: &Unit) -> Option<(usize, u32)> {
-        self.units.get(&(unit.input, unit.entry)).copied()
+    /// The cutscene of a unit (by input and entry) and its section's number.
+    pub fn of(&self, input: usize, entry: usize) -> Option<(usize, u32)> {
+        self.units.get(&(input, entry)).copied()
     }
 
     /// One item that stands for all `sections` of a cutscene; its source. `sections` is not empty.

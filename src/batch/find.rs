@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
 
-use crate::container::{anvil, rpf7, rsc7};
+use crate::container::{anvil, loose, rpf7, rsc7};
 use crate::error::{Error, Result};
 use crate::read::ycd_xml;
 
@@ -69,6 +69,10 @@ pub fn find(given: &[PathBuf]) -> (Vec<Input>, Vec<Error>) {
     for path in given {
         match std::fs::metadata(path) {
             Ok(meta) if meta.is_dir() => folder(path, &mut inputs, &mut errors),
+            // A pipe would be waited for.
+            Ok(meta) if !meta.is_file() => {
+                errors.push(Error::unsupported("neither a file nor a folder").in_file(path));
+            }
             Ok(_) => {
                 let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
                 match kind(path) {
@@ -125,6 +129,23 @@ fn kind_by_extension(path: &Path) -> Option<Kind> {
         "animation" | "skeleton" | "animset" => Some(Kind::Anvil(anvil::Kind::Loose)),
         _ => None,
     }
+}
+
+/// The whole of a file that is read at once: at most [`loose::MAX_SIZE`].
+///
+/// # Errors
+/// Io; a file that is larger.
+pub fn read_file(path: &Path) -> Result<Vec<u8>> {
+    let io = |e| Error::io("cannot be read", e);
+    let file = File::open(path).map_err(io)?;
+    let size = file.metadata().map_err(io)?.len();
+    if size > loose::MAX_SIZE {
+        return Err(Error::limit(0, format_args!("{size} bytes"), "at most 1 GiB outside an archive"));
+    }
+    // A file that grows meanwhile is not followed.
+    let mut bytes = Vec::with_capacity(size as usize);
+    file.take(size).read_to_end(&mut bytes).map_err(io)?;
+    Ok(bytes)
 }
 
 /// Of a file given directly: by its first bytes, then by its extension.

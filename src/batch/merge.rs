@@ -1,89 +1,169 @@
 //! `merge`: the manifests of shards to one.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use super::report;
-use super::run::Outcome;
+use super::journal::{Journal, for_each_file, shard_manifests};
+use super::report::{self, Listed, Tally};
 use crate::error::{Error, Result};
 use crate::write::manifest::Manifest;
 
+/// What came of a merge.
+#[derive(Debug, Clone, Default)]
+pub struct Merged {
+    /// Clips.
+    pub clips: u64,
+    /// Files.
+    pub files: u64,
+    /// Failures.
+    pub failures: u64,
+    /// Shards that other shards speak of and that have no manifest, as `K/N`.
+    pub missing: Vec<String>,
+}
+
+/// How temporary files of a merge are called: of no run.
+const TAG: &str = "-merge";
+
 /// Joins the manifests of all `outs` into `manifest.json` and `report.txt` of the first; rows of other folders
-/// get the way from the first to them in front. Returns the joined manifest.
+/// get the way from the first to them in front. Rows stand in the order that one run for everything gives them.
 ///
 /// # Errors
 /// Io; a manifest that is none; no manifest at all.
-pub fn merge(outs: &[PathBuf]) -> Result<Manifest> {
+pub fn merge(outs: &[PathBuf]) -> Result<Merged> {
     let Some(first) = outs.first() else { return Err(Error::usage("no output folder was given")) };
-    let mut merged = Manifest {
-        generator: concat!("anim2gltf ", env!("CARGO_PKG_VERSION")).to_owned(),
-        ..Manifest::default()
+    let (mut journal, records) = Journal::open(first, TAG, true)?;
+    let result = join(outs, first, &mut journal).and_then(|joined| {
+        let Joined { manifest, tally, mut files, shards } = joined;
+        files.sort_by(|a, b| (a.order, &a.output).cmp(&(b.order, &b.output)));
+        files.dedup_by(|a, b| a.output == b.output);
+        let listed: Vec<Listed> =
+            files.iter().map(|f| Listed { place: f.place, also_at: Vec::new() }).collect();
+        let mut merged = Merged { missing: missing(&shards), ..Merged::default() };
+        (merged.clips, merged.files) = (tally.totals.clips, tally.totals.files);
+        merged.failures = report::write(first, "", manifest, tally, &records, &listed)?;
+        Ok(merged)
+    });
+    journal.close();
+    result
+}
+
+struct Joined {
+    manifest: Manifest,
+    tally: Tally,
+    files: Vec<Row>,
+    shards: Vec<String>,
+}
+
+struct Row {
+    order: u64,
+    output: String,
+    place: super::journal::Place,
+}
+
+fn join(outs: &[PathBuf], first: &Path, journal: &mut Journal) -> Result<Joined> {
+    let mut joined = Joined {
+        manifest: Manifest {
+            generator: concat!("anim2gltf ", env!("CARGO_PKG_VERSION")).to_owned(),
+            ..Manifest::default()
+        },
+        tally: Tally::default(),
+        files: Vec::new(),
+        shards: Vec::new(),
     };
+    let mut outs = outs.to_vec();
+    outs.sort();
+    outs.dedup();
     let mut found = 0;
-    for out in outs {
+    for out in &outs {
         let prefix = way(first, out);
         for path in manifests(out)? {
-            let bytes = fs::read(&path).map_err(|e| Error::io("cannot be read", e).in_file(&path))?;
-            let mut manifest: Manifest = serde_json::from_slice(&bytes).map_err(|e| {
+            let file = File::open(&path).map_err(|e| Error::io("cannot be opened", e).in_file(&path))?;
+            let mut result = Ok(());
+            let Joined { tally, files, .. } = &mut joined;
+            let part = for_each_file(BufReader::with_capacity(1 << 18, file), |_, mut done| {
+                done.file.output.insert_str(0, &prefix);
+                for clip in &mut done.clips {
+                    clip.output.insert_str(0, &prefix);
+                    tally.clip(clip);
+                }
+                // Failures and notes are taken from the manifest as a whole.
+                (done.errors, done.notes) = (Vec::new(), Vec::new());
+                match journal.add(&done) {
+                    Ok(place) => {
+                        tally.totals.files += 1;
+                        files.push(Row { order: done.file.order, output: done.file.output, place });
+                    }
+                    Err(e) => result = Err(e),
+                }
+            });
+            let part = part.map_err(|e| {
                 Error::unsupported(format!("found no manifest of this program: {e}")).in_file(&path)
             })?;
+            result?;
+            joined.add(part, &prefix);
             found += 1;
-            for row in &mut manifest.clips {
-                row.output.insert_str(0, &prefix);
-            }
-            for row in &mut manifest.files {
-                row.output.insert_str(0, &prefix);
-            }
-            merged.clips.append(&mut manifest.clips);
-            merged.errors.append(&mut manifest.errors);
-            merged.notes.append(&mut manifest.notes);
-            merged.uses.append(&mut manifest.uses);
-            merged.files.append(&mut manifest.files);
         }
     }
     if found == 0 {
         return Err(Error::usage("found no manifest.json and no manifest.K-of-N.json").in_file(first));
     }
-    // Every shard says the same of what concerns the whole.
-    merged.clips.sort_by(|a, b| (&a.output, &a.animation, &a.id).cmp(&(&b.output, &b.animation, &b.id)));
-    merged.clips.dedup_by(|a, b| (&a.output, &a.animation) == (&b.output, &b.animation));
-    merged.files.sort_by(|a, b| a.output.cmp(&b.output));
-    merged.files.dedup_by(|a, b| a.output == b.output);
-    let text = |e: &crate::write::manifest::ErrorRow| format!("{:?}", e);
-    merged.errors.sort_by_key(text);
-    merged.errors.dedup_by(|a, b| text(a) == text(b));
-    merged.notes.sort_by(|a, b| (&a.source, &a.note).cmp(&(&b.source, &b.note)));
-    merged.notes.dedup_by(|a, b| (&a.source, &a.note) == (&b.source, &b.note));
-    merged.uses.sort_by(|a, b| (&a.source, &a.id, &a.name).cmp(&(&b.source, &b.id, &b.name)));
-    merged.uses.dedup();
-    let outcome = Outcome {
-        clips: merged.clips.len(),
-        files: merged.files.len(),
-        errors: merged.errors.len(),
-        warned: merged.clips.iter().filter(|c| !c.warnings.is_empty()).count(),
-        ..Outcome::default()
-    };
-    report::write(first, "", &merged, &outcome)?;
-    Ok(merged)
+    journal.flush()?;
+    Ok(joined)
+}
+
+impl Joined {
+    /// Takes over everything but files and clips.
+    fn add(&mut self, part: Manifest, prefix: &str) {
+        let with_prefix = |output: Option<String>| output.map(|o| format!("{prefix}{o}"));
+        let Manifest { errors, notes, uses, .. } = &mut self.manifest;
+        errors.extend(part.errors.into_iter().map(|mut e| {
+            e.output = with_prefix(e.output);
+            e
+        }));
+        notes.extend(part.notes.into_iter().map(|mut n| {
+            n.output = with_prefix(n.output);
+            n
+        }));
+        // Every shard says the same of what concerns the whole.
+        let known: rustc_hash::FxHashSet<_> = uses.iter().cloned().collect();
+        uses.extend(part.uses.into_iter().filter(|row| !known.contains(row)));
+        let totals = &mut self.tally.totals;
+        totals.left_out += part.totals.left_out;
+        match part.shard {
+            Some(shard) => {
+                totals.repeated = totals.repeated.max(part.totals.repeated);
+                self.shards.push(shard);
+            }
+            None => totals.repeated += part.totals.repeated,
+        }
+    }
+}
+
+/// Of `K/N`: the K that are not there, for every N.
+fn missing(shards: &[String]) -> Vec<String> {
+    let mut all: Vec<(u32, u32)> = shards
+        .iter()
+        .filter_map(|s| s.split_once('/').and_then(|(k, n)| Some((n.parse().ok()?, k.parse().ok()?))))
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    let mut counts: Vec<u32> = all.iter().map(|(n, _)| *n).collect();
+    counts.dedup();
+    counts
+        .into_iter()
+        .flat_map(|n| (1..=n).map(move |k| (n, k)))
+        .filter(|shard| all.binary_search(shard).is_err())
+        .map(|(n, k)| format!("{k}/{n}"))
+        .collect()
 }
 
 /// The manifests of shards, or the one of a whole run where there are none.
 fn manifests(out: &Path) -> Result<Vec<PathBuf>> {
-    let mut shards: Vec<PathBuf> = fs::read_dir(out)
-        .map_err(|e| Error::io("cannot be opened", e).in_file(out))?
-        .filter_map(|e| e.ok())
-        .map(|e| e.path())
-        .filter(|p| {
-            let name = p.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            name.strip_prefix("manifest.")
-                .is_some_and(|rest| rest.ends_with(".json") && rest.contains("-of-"))
-        })
-        .collect();
-    shards.sort();
-    if shards.is_empty() && out.join("manifest.json").is_file() {
-        shards.push(out.join("manifest.json"));
-    }
-    Ok(shards)
+    fs::read_dir(out).map_err(|e| Error::io("cannot be opened", e).in_file(out))?;
+    let shards = shard_manifests(out);
+    let whole = out.join("manifest.json");
+    Ok(if shards.is_empty() && whole.is_file() { vec![whole] } else { shards })
 }
 
 /// What leads from `first` to `out`, empty or ending in `/`.

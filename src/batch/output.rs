@@ -1,16 +1,19 @@
 //! Output files: unique and safe paths, whole or not at all.
 
-use std::collections::HashMap;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use rustc_hash::FxHashMap;
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::{Error, Result};
 
 /// Gives out relative output paths (without extension) that differ even where case does not count.
 #[derive(Debug, Default)]
 pub struct Paths {
-    taken: HashMap<String, u32>,
+    /// Hash of a path in lower case -> how often it was asked for. No path is kept: there may be a million.
+    taken: FxHashMap<u128, u32>,
 }
 
 impl Paths {
@@ -18,35 +21,37 @@ impl Paths {
     pub fn unique(&mut self, wanted: &str) -> String {
         let safe: Vec<String> = wanted.split('/').filter(|p| !p.is_empty()).map(safe_name).collect();
         let safe = safe.join("/");
-        if self.take(&safe) {
+        let mut n = self.take(&safe);
+        if n == 1 {
             return safe;
         }
-        let mut n = 1;
         loop {
-            n += 1;
             let name = format!("{safe}~{n}");
-            if self.take(&name) {
+            if self.take(&name) == 1 {
                 return name;
             }
+            n += 1;
         }
     }
 
     /// `folder/name`, or `folder/name~suffix` (then as [`Paths::unique`]) where it is taken: for clips of one
     /// name, which their ids keep apart.
     pub fn unique_by(&mut self, folder: &str, name: &str, suffix: &str) -> String {
-        let folder = folder.trim_matches('/');
+        let folder: Vec<String> = folder.split('/').filter(|p| !p.is_empty()).map(safe_name).collect();
+        let folder = folder.join("/");
         let join = |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
         let plain = join(&safe_name(name));
-        if self.take(&plain) {
+        if self.take(&plain) == 1 {
             return plain;
         }
         self.unique(&join(&safe_name(&format!("{}~{suffix}", cut(name, MAX_NAME - suffix.len() - 1)))))
     }
 
-    fn take(&mut self, path: &str) -> bool {
-        let count = self.taken.entry(path.to_lowercase()).or_default();
+    /// Asks for `path`: the first gets 1.
+    fn take(&mut self, path: &str) -> u32 {
+        let count = self.taken.entry(xxh3_128(path.to_lowercase().as_bytes())).or_default();
         *count += 1;
-        *count == 1
+        *count
     }
 }
 
@@ -74,9 +79,9 @@ pub fn safe_name(name: &str) -> String {
     }
     let stem = out.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let device = matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$")
-        || (stem.len() == 4
+        || (stem.chars().count() == 4
             && (stem.starts_with("COM") || stem.starts_with("LPT"))
-            && stem.ends_with(|c: char| c.is_ascii_digit()));
+            && stem.ends_with(|c: char| c.is_ascii_digit() || "¹²³".contains(c)));
     if device || out.is_empty() {
         out.insert(0, '_');
     }
@@ -91,16 +96,41 @@ fn cut(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// Removes the temporary files that a killed run left in `out`. `tag` is that of this run's shard: files of
-/// other shards, which may be at work, are left alone.
+/// Removes what a killed run left in `out`: temporary files, and journals that no run goes on from. What belongs to
+/// another part of the same split (`tag` is `.K-of-N` of this one), which may be at work, is left alone.
 pub fn clean(out: &Path, tag: &str) {
-    let prefix = format!(".anim2gltf{tag}-");
+    let own = format!(".anim2gltf{tag}.journal");
+    let split = tag.rfind("-of-").map(|i| &tag[i..]);
+    let is_left = |name: &str| {
+        let Some(rest) = name.strip_prefix(PREFIX) else { return false };
+        let Some(split) = split else { return name != own };
+        // A temporary file goes on with `-` behind its tag, a journal with its extension.
+        let Some((of, rest)) = rest.strip_prefix('.').and_then(|r| Some((r.find("-of-")?, r))) else {
+            return true;
+        };
+        let is_same_split = rest[of..].strip_prefix(split).is_some_and(|r| r.starts_with(['-', '.']));
+        !is_same_split || (rest.starts_with(&format!("{}-", &tag[1..])) && name != own)
+    };
     for entry in walkdir::WalkDir::new(out).into_iter().filter_map(|e| e.ok()) {
-        if entry.file_type().is_file() && entry.file_name().to_string_lossy().starts_with(&prefix) {
+        if entry.file_type().is_file() && is_left(&entry.file_name().to_string_lossy()) {
             let _ = fs::remove_file(entry.path());
         }
     }
 }
+
+/// Proves that files can be made in `out`.
+///
+/// # Errors
+/// Io, naming the folder.
+pub fn prove_writable(out: &Path, tag: &str) -> Result<()> {
+    let path = out.join(format!("{PREFIX}{tag}-"));
+    fs::File::create(&path)
+        .and_then(|_| fs::remove_file(&path))
+        .map_err(|e| Error::io("cannot be written to", e).in_file(out))
+}
+
+/// How the names of temporary files and journals begin.
+const PREFIX: &str = ".anim2gltf";
 
 /// Writes `bytes` to `path` whole or not at all: beside it under a name that begins with a dot, then renamed.
 /// `tag` goes into that name: see [`clean`].
@@ -108,10 +138,22 @@ pub fn clean(out: &Path, tag: &str) {
 /// # Errors
 /// Io, naming the file.
 pub fn write_whole(path: &Path, bytes: &[u8], tag: &str) -> Result<()> {
+    write_whole_with(path, tag, |file| file.write_all(bytes))
+}
+
+/// As [`write_whole`], with what `fill` writes.
+///
+/// # Errors
+/// Io, naming the file; an [`Error`] inside one of `fill` as it is.
+pub fn write_whole_with(
+    path: &Path,
+    tag: &str,
+    fill: impl FnOnce(&mut fs::File) -> io::Result<()>,
+) -> Result<()> {
     let temporary = temporary_for(path, tag);
     let result = (|| {
         let mut file = match fs::File::create(&temporary) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 if let Some(folder) = path.parent() {
                     fs::create_dir_all(folder)?;
                 }
@@ -119,18 +161,21 @@ pub fn write_whole(path: &Path, bytes: &[u8], tag: &str) -> Result<()> {
             }
             other => other?,
         };
-        file.write_all(bytes)?;
+        fill(&mut file)?;
         drop(file);
         fs::rename(&temporary, path)
     })();
     result.map_err(|e| {
         let _ = fs::remove_file(&temporary);
-        Error::io("cannot be written", e).in_file(path)
+        match e.downcast::<Error>() {
+            Ok(inner) => inner,
+            Err(e) => Error::io("cannot be written", e).in_file(path),
+        }
     })
 }
 
 fn temporary_for(path: &Path, tag: &str) -> PathBuf {
-    let mut name = std::ffi::OsString::from(format!(".anim2gltf{tag}-"));
+    let mut name = std::ffi::OsString::from(format!("{PREFIX}{tag}-"));
     name.push(path.file_name().unwrap_or_default());
     path.with_file_name(name)
 }

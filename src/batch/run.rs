@@ -1,194 +1,75 @@
-//! One run, round by round.
+//! One run: a stream from inputs to files.
 //!
-//! A round takes units (dictionaries, archive entries) up to a few megabytes of stored bytes and goes through
-//! four steps; what is in order is done in order, the rest on all threads:
+//! Threads of the pool read units (dictionaries, archive entries) into items and make files of items; the thread that
+//! started the run hands out the work and takes the results in the order of the inputs, whatever order they come in:
 //!
-//! 1. units are read and unpacked into items (parallel);
-//! 2. items get their output paths, repeated ones and finished ones are set aside (in order);
-//! 3. items are read, resampled, and written under temporary names that become final (parallel);
-//! 4. journal, manifest, progress (in order).
+//! 1. a unit is read and unpacked into items (any thread, any order);
+//! 2. items get their output paths; repeated ones and those of other shards are set aside (in order);
+//! 3. an item is read, resampled, and written under a temporary name that becomes final (any thread, any order);
+//! 4. journal, counts, progress (in order).
 //!
-//! So the same input gives the same files on any number of threads, and memory holds one round.
+//! What is decided is decided in order, so that the same input gives the same files on any number of threads. What is
+//! on its way is bounded in bytes, so that memory does not grow with the input; rows of finished files wait in the
+//! journal, not in memory.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Instant;
 
-use globset::GlobSet;
-use rayon::prelude::*;
+use rayon::ThreadPool;
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::cutscene::{self, Cutscenes, Section};
+use super::cutscene::{Cutscenes, Section};
 use super::find::{self, Input, Kind};
-use super::journal::{Done, Journal};
+use super::journal::{Journal, Place};
+use super::make::{Bundle, Finished, Job, Made, Maker};
 use super::output::{self, Paths};
-use super::report;
-use super::skeletons::Skeletons;
-use super::work::{self, Item, Names, Source, Unit};
+use super::plan::{Plan, plan};
+use super::report::{self, Listed, Tally};
+use super::skeletons::{Choice, Skeletons};
+use super::work::{self, Content, Contents, Item, Names, Source, Unit};
 use crate::container::anvil;
-use crate::container::object::class;
 use crate::error::{Error, Result};
-use crate::model::{Clip, JointId, Skeleton};
-use crate::resample::{self, AdditiveBase, Bake, RootMotion};
-use crate::rig::{self, JointNames};
-use crate::write::format::{self, Files, Format};
-use crate::write::manifest::{ClipRow, ErrorRow, FileRow, Manifest, NoteRow, UseRow};
-use crate::write::scene::Scene;
-use crate::write::ycd_xml;
+use crate::model::{Clip, Skeleton};
+use crate::write::manifest::{ClipRow, ErrorRow, Manifest, NoteRow};
 
-/// Stored bytes that a round takes, and units that it takes at most.
-const ROUND_BYTES: u64 = 4 << 20;
-const ROUND_UNITS: usize = 512;
+pub use super::pack::{pack, prepare};
+pub use super::settings::{Additive, Globs, Passes, Select, Settings};
 
-/// An archive up to this size is looked through whole for skeletons and users of clips; of a larger one only the
-/// entries whose class may hold some, or is not known.
-const LOOK_THROUGH_BYTES: u64 = 256 << 20;
+/// Bytes of units and items that are on their way at most, and units; a single larger one still goes, alone.
+const WINDOW_BYTES: u64 = 12 << 20;
+const WINDOW_UNITS: usize = 256;
 
-/// What a run does.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Files and folders.
-    pub inputs: Vec<PathBuf>,
-    /// The output folder.
-    pub out: PathBuf,
-    /// How files are written.
-    pub write: format::Options,
-    /// What happens to curves.
-    pub passes: Passes,
-    /// Only these clips.
-    pub select: Select,
-    /// How containers are read.
-    pub anvil: anvil::Options,
-    /// A skeleton file, or a folder of them.
-    pub skeleton: Option<PathBuf>,
-    /// Files with more bone names.
-    pub names: Vec<PathBuf>,
-    /// Threads; 0: all cores.
-    pub threads: usize,
-    /// Clips of one skeleton in a file, at most; 0: a file for each dictionary or clip.
-    pub bundle: usize,
-    /// Part K of N of the work, K from 1.
-    pub shard: Option<(u32, u32)>,
-    /// Do everything again.
-    pub force: bool,
-    /// Only say what would be converted.
-    pub list: bool,
-    /// Sections of a cutscene become one file ([`super::cutscene`]).
-    pub join_cutscene: bool,
-}
+/// Full bundles that are on their way at most, beside the one that is being filled.
+const BUNDLES: usize = 4;
 
-/// What happens to curves between reading and writing.
-#[derive(Debug, Clone)]
-pub struct Passes {
-    /// Largest angle, degrees, between a written rotation and the source's between keys.
-    pub tolerance_deg: f64,
-    /// A key on every frame.
-    pub bake: Option<Bake>,
-    /// Few keys, within this many millimetres.
-    pub reduce_mm: Option<f64>,
-    /// Rotations will be written in 16 bits: a reduction counts with that.
-    pub quantize: bool,
-    /// Where root motion goes.
-    pub root_motion: RootMotion,
-    /// What additive clips stand on.
-    pub additive: Additive,
-    /// GTA V: thigh-roll bones without a rotation of their own follow their thighs.
-    pub thigh_roll: bool,
-    /// GTA V: facial tracks move their bones by what is guessed of them.
-    pub facial: bool,
-}
+/// What a stored byte is taken to unpack to, until it has.
+const UNPACKED: u64 = 3;
 
-/// What happens to additive clips.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub enum Additive {
-    /// Their deltas are written, marked.
-    #[default]
-    Deltas,
-    /// They are composed on the rest pose.
-    Rest,
-    /// They are composed on the clip of this name or id.
-    Clip(String),
-}
-
-impl Default for Passes {
-    fn default() -> Self {
-        Passes {
-            tolerance_deg: 0.05,
-            bake: None,
-            reduce_mm: None,
-            quantize: false,
-            root_motion: RootMotion::Keep,
-            additive: Additive::Deltas,
-            thigh_roll: true,
-            facial: false,
-        }
-    }
-}
-
-/// Which clips are taken.
-#[derive(Debug, Clone, Default)]
-pub struct Select {
-    /// Names that are taken; all where there is none.
-    pub clips: Option<GlobSet>,
-    /// Names that are not.
-    pub exclude: Option<GlobSet>,
-    /// Shortest clip, seconds.
-    pub min_length_s: f64,
-    /// Only this game.
-    pub game: Option<String>,
-}
-
-impl Select {
-    fn takes(&self, clip: &Clip) -> bool {
-        let named = |set: &GlobSet| {
-            set.is_match(&clip.short_name) || set.is_match(&clip.name) || set.is_match(clip.id.to_string())
-        };
-        self.clips.as_ref().is_none_or(named)
-            && !self.exclude.as_ref().is_some_and(named)
-            && clip.length_s >= self.min_length_s
-            && self.game.as_ref().is_none_or(|g| g.eq_ignore_ascii_case(clip.game))
-    }
-}
-
-impl Settings {
-    /// The defaults: faithful curves, nothing left out, all cores.
-    pub fn new(inputs: Vec<PathBuf>, out: PathBuf, write: format::Options) -> Self {
-        Settings {
-            inputs,
-            out,
-            write,
-            passes: Passes::default(),
-            select: Select::default(),
-            anvil: anvil::Options::default(),
-            skeleton: None,
-            names: Vec::new(),
-            threads: 0,
-            bundle: 0,
-            shard: None,
-            force: false,
-            list: false,
-            join_cutscene: false,
-        }
-    }
-
-    /// What tells this shard's files of the output folder from others': empty where there is one.
-    fn tag(&self) -> String {
-        self.shard.map_or_else(String::new, |(k, n)| format!(".{k}-of-{n}"))
-    }
-}
+/// Buffers of a thread that have grown over this (to an entry far larger than most) are given back.
+const SCRATCH_BYTES: u64 = 4 << 20;
 
 /// Hears of a run's course.
 pub trait Progress {
-    /// `total` units (dictionaries, archive entries) are to be read.
-    fn begin(&mut self, total: usize);
-    /// `units` more are done; `name` is the last.
-    fn advance(&mut self, units: usize, name: &str, outcome: &Outcome);
-    /// A clip was written (or found finished, or listed).
-    fn clip(&mut self, row: &ClipRow, fresh: bool);
+    /// An archive is looked through, before anything else.
+    fn look(&mut self, _name: &str) {}
+    /// `units` (dictionaries, archive entries) of together `bytes` stored bytes are to be read.
+    fn begin(&mut self, _units: usize, _bytes: u64) {}
+    /// `units` more are done, of `bytes`; `name` is the last item's.
+    fn advance(&mut self, _units: usize, _bytes: u64, _name: &str, _outcome: &Outcome) {}
+    /// A clip was written (`fresh`), or found finished, or listed.
+    fn clip(&mut self, _row: &ClipRow, _fresh: bool) {}
     /// Something failed; the run goes on.
-    fn failed(&mut self, error: &Error);
+    fn failed(&mut self, _error: &ErrorRow) {}
 }
+
+/// Says nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Progress for Silent {}
 
 /// What came of a run.
 #[derive(Debug, Default, Clone)]
@@ -205,6 +86,8 @@ pub struct Outcome {
     pub warned: usize,
     /// Keys of joint tracks.
     pub keys: u64,
+    /// Of these: written now.
+    pub fresh_keys: u64,
     /// Clips that the selection left out.
     pub left_out: usize,
     /// Clips that repeat others.
@@ -213,6 +96,8 @@ pub struct Outcome {
     pub elsewhere: usize,
     /// Seconds that the run took.
     pub seconds: f64,
+    /// Whether it was stopped because nothing could be written any more: it goes on when it is started again.
+    pub stopped: bool,
 }
 
 impl Outcome {
@@ -229,407 +114,407 @@ impl Outcome {
 /// Converts everything that `settings` names and writes the manifest and the report.
 ///
 /// # Errors
-/// Only what stops the whole run: an output folder that cannot be written, no input at all, a skeleton file that
+/// Only what prevents the whole run: an output folder that cannot be written, no input at all, a skeleton file that
 /// cannot be read.
 pub fn run(settings: &Settings, progress: &mut (dyn Progress + Send + Sync)) -> Result<Outcome> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(settings.threads)
         .build()
         .map_err(|e| Error::usage(format!("cannot start threads: {e}")))?;
-    pool.install(|| Run::new(settings, progress)?.go())
+    let mut run = Run::new(settings, progress);
+    let (inputs, errors) = find::find(&settings.inputs);
+    for e in &errors {
+        run.fail(e);
+    }
+    if inputs.is_empty() && errors.is_empty() {
+        let given: Vec<String> = settings.inputs.iter().map(|p| p.display().to_string()).collect();
+        return Err(Error::usage(format!(
+            "found no .ycd, .ycd.xml, .rpf, .forge, .data or .Animation in {}",
+            given.join(", ")
+        )));
+    }
+    let names = Names::with_files(&settings.names)?;
+    let mut skeletons = Skeletons::new(settings.skeleton.as_deref())?;
+    if !settings.list {
+        // Before the long look: what cannot be written is said at once.
+        let out = &settings.out;
+        fs::create_dir_all(out).map_err(|e| Error::io("cannot be made", e).in_file(out))?;
+        output::prove_writable(out, &settings.tag())?;
+    }
+    let sources: Vec<Option<Source>> = inputs
+        .iter()
+        .map(|input| work::open(input, &settings.anvil).map_err(|e| run.fail(&e)).ok())
+        .collect();
+    let plan = pool.install(|| {
+        plan(&inputs, &sources, &mut skeletons, |input: &Input| run.progress.look(&input.relative))
+    });
+    let Plan { mut units, uses, errors, notes } = plan;
+    if settings.join_cutscene {
+        run.cutscenes = Cutscenes::find(&inputs, &sources, &mut units);
+    }
+    run.manifest.uses = uses;
+    for e in &errors {
+        run.fail(e);
+    }
+    for (input, note) in notes {
+        run.note(&inputs[input], note);
+    }
+    let mut maker = Maker::new(settings, &inputs, &sources, names, skeletons);
+    pool.install(|| maker.find_base(&units))?;
+    if !settings.list {
+        output::clean(&settings.out, &settings.tag());
+        let (journal, records) = Journal::open(&settings.out, &settings.tag(), settings.force)?;
+        run.journal = Some(journal);
+        maker.records = Some(records);
+    }
+    run.stream(&pool, &maker, units)?;
+    run.finish(&maker)
 }
 
-struct Run<'a> {
-    settings: &'a Settings,
-    progress: &'a mut (dyn Progress + Send + Sync),
-    manifest: Manifest,
-    outcome: Outcome,
-    paths: Paths,
-    names: Names,
-    skeletons: Skeletons,
-    /// Which units are joined.
-    cutscenes: Cutscenes,
-    /// Fingerprint of everything but the items' own bytes.
-    options: String,
-    /// Fingerprint of all skeletons of the run.
-    fingerprint: u32,
-    /// The clip that additive ones are composed on, where one is named and found.
-    base: Option<Clip>,
-    /// First place of an Animation: id -> (content hash, row where it stands or would).
-    seen: FxHashMap<(u64, u128), String>,
-    ids: FxHashSet<u64>,
-    /// Places of repeated clips: id and hash -> sources.
-    again: FxHashMap<(u64, u128), Vec<String>>,
-    /// Row index ranges by identity, to add the places at the end.
-    rows: Vec<(usize, (u64, u128))>,
-    journal: Option<Journal>,
-    /// Clips that wait for their bundle, by folder and skeleton.
-    bundles: Vec<Bundle>,
-    started: Instant,
+/// Work for a thread. `order` counts each kind for itself.
+enum Task {
+    Read { order: usize, unit: Unit },
+    Make { order: usize, job: Job },
+    Bundle { order: usize, bundle: Bundle },
 }
 
-struct Bundle {
+/// What became of it.
+enum Report {
+    Read { order: usize, contents: Contents },
+    Made { order: usize, job: Job, made: Made },
+    Bundled { order: usize, made: Made },
+}
+
+fn work_off(task: Task, maker: &Maker<'_>, scratches: &Scratches) -> Report {
+    match task {
+        Task::Read { order, unit } => {
+            let size = unit.size;
+            let contents = match unit.found {
+                Some(items) => {
+                    Contents { input: unit.input, entry: unit.entry, items, ..Contents::default() }
+                }
+                None => scratches.with(size, |scratch| maker.read(&unit, scratch)),
+            };
+            Report::Read { order, contents }
+        }
+        Task::Make { order, job } => {
+            let made = maker.make(&job);
+            Report::Made { order, job, made }
+        }
+        Task::Bundle { order, mut bundle } => {
+            let made = maker.make_bundle(&mut bundle);
+            Report::Bundled { order, made }
+        }
+    }
+}
+
+/// Buffers, passed from task to task: no more of them than threads.
+#[derive(Default)]
+struct Scratches(Mutex<Vec<anvil::Scratch>>);
+
+impl Scratches {
+    fn with<T>(&self, size: u64, work: impl FnOnce(&mut anvil::Scratch) -> T) -> T {
+        let taken = self.0.lock().ok().and_then(|mut all| all.pop());
+        let mut scratch = taken.unwrap_or_default();
+        let result = work(&mut scratch);
+        if size <= SCRATCH_BYTES
+            && let Ok(mut all) = self.0.lock()
+        {
+            all.push(scratch);
+        }
+        result
+    }
+}
+
+/// Results that come in any order, given back in theirs.
+struct InOrder<T> {
+    next: usize,
+    waiting: BTreeMap<usize, T>,
+}
+
+impl<T> InOrder<T> {
+    fn new() -> Self {
+        InOrder { next: 0, waiting: BTreeMap::new() }
+    }
+
+    fn put(&mut self, order: usize, result: T) {
+        self.waiting.insert(order, result);
+    }
+
+    fn take(&mut self) -> Option<T> {
+        let result = self.waiting.remove(&self.next)?;
+        self.next += 1;
+        Some(result)
+    }
+}
+
+/// A unit between being handed out and its last job being remembered.
+struct Open {
+    /// Bytes that it is taken to hold in memory.
+    cost: u64,
+    /// Stored bytes.
+    size: u64,
+    /// Jobs that were handed out when its own had been.
+    jobs: usize,
+}
+
+/// Work on its way.
+struct Flow<'g> {
+    give: &'g dyn Fn(Task),
+    /// Reports that are still to come.
+    pending: usize,
+    reads: InOrder<Contents>,
+    makes: InOrder<(Job, Made)>,
+    bundles: InOrder<Made>,
+    open: VecDeque<Open>,
+    /// Of `open`: how many have their jobs.
+    placed: usize,
+    /// Bytes of all in `open`.
+    bytes: u64,
+    /// Jobs and bundles handed out.
+    jobs: usize,
+    bundled: usize,
+}
+
+impl<'g> Flow<'g> {
+    fn new(give: &'g dyn Fn(Task)) -> Self {
+        Flow {
+            give,
+            pending: 0,
+            reads: InOrder::new(),
+            makes: InOrder::new(),
+            bundles: InOrder::new(),
+            open: VecDeque::new(),
+            placed: 0,
+            bytes: 0,
+            jobs: 0,
+            bundled: 0,
+        }
+    }
+
+    /// Whether a unit of `size` stored bytes may go on its way.
+    fn has_room(&self, size: u64) -> bool {
+        let is_room = self.bytes + size * UNPACKED <= WINDOW_BYTES && self.open.len() < WINDOW_UNITS;
+        (is_room && self.bundled - self.bundles.next <= BUNDLES) || self.pending == 0
+    }
+
+    fn read(&mut self, order: usize, unit: Unit) {
+        let (size, cost) = (unit.size, unit.size * UNPACKED);
+        self.open.push_back(Open { cost, size, jobs: 0 });
+        self.bytes += cost;
+        self.give(Task::Read { order, unit });
+    }
+
+    fn make(&mut self, job: Job) {
+        self.give(Task::Make { order: self.jobs, job });
+        self.jobs += 1;
+    }
+
+    fn bundle(&mut self, bundle: Bundle) {
+        self.give(Task::Bundle { order: self.bundled, bundle });
+        self.bundled += 1;
+    }
+
+    fn give(&mut self, task: Task) {
+        self.pending += 1;
+        (self.give)(task);
+    }
+
+    fn put(&mut self, report: Report) {
+        self.pending -= 1;
+        match report {
+            Report::Read { order, contents } => self.reads.put(order, contents),
+            Report::Made { order, job, made } => self.makes.put(order, (job, made)),
+            Report::Bundled { order, made } => self.bundles.put(order, made),
+        }
+    }
+
+    /// The unit whose contents were taken last has its jobs, which hold `cost` bytes.
+    fn placed(&mut self, cost: u64) {
+        if let Some(open) = self.open.get_mut(self.placed) {
+            self.bytes = self.bytes - open.cost + cost;
+            (open.cost, open.jobs) = (cost, self.jobs);
+        }
+        self.placed += 1;
+    }
+
+    /// Takes away the units that are done: how many, and their stored bytes.
+    fn close(&mut self) -> (usize, u64) {
+        let (mut units, mut bytes) = (0, 0);
+        while self.placed > 0
+            && let Some(open) = self.open.front()
+            && open.jobs <= self.makes.next
+        {
+            self.bytes -= open.cost;
+            bytes += open.size;
+            units += 1;
+            self.placed -= 1;
+            self.open.pop_front();
+        }
+        (units, bytes)
+    }
+}
+
+/// Clips of one folder and skeleton that wait for a file.
+struct Waiting {
     folder: String,
-    skeleton: Skeleton,
+    skeleton: Arc<Skeleton>,
     clips: Vec<Clip>,
-    keys: Vec<u128>,
+    hashes: Vec<u128>,
     made: usize,
 }
 
-/// An item on its way to a file.
-struct Job {
-    /// What is read, or what stands for `sections`.
-    item: Item,
-    /// The sections of a cutscene, which are joined; none of anything else.
-    sections: Vec<Section>,
-    source: String,
-    /// Output path without extension.
-    stem: String,
-}
-
-enum Made {
-    Written { done: Done, notes: Vec<String>, errors: Vec<Error>, left_out: usize },
-    Finished(Done),
-    Clips { clips: Vec<Clip>, notes: Vec<String>, errors: Vec<Error>, left_out: usize },
-    Failed(Error),
-    LeftOut { left_out: usize, errors: Vec<Error> },
+/// What the starting thread keeps.
+struct Run<'a> {
+    settings: &'a Settings,
+    progress: &'a mut (dyn Progress + Send + Sync),
+    outcome: Outcome,
+    /// Everything but files and clips.
+    manifest: Manifest,
+    tally: Tally,
+    /// Notes on inputs, and how many entries gave rise to each.
+    notes: BTreeMap<(String, String), usize>,
+    paths: Paths,
+    /// Animations that have a place, by id and content; and their ids.
+    seen: FxHashSet<(u64, u128)>,
+    ids: FxHashSet<u64>,
+    /// Other places of Animations.
+    again: FxHashMap<(u64, u128), Vec<String>>,
+    journal: Option<Journal>,
+    /// Which units are joined, and the sections that wait for the rest of their cutscene.
+    cutscenes: Cutscenes,
+    sections: Vec<(usize, Section)>,
+    /// Files for the manifest, and the Animation that each holds alone.
+    listed: Vec<(Place, Option<(u64, u128)>)>,
+    waiting: Vec<Waiting>,
+    /// Files that have a path.
+    files: u64,
+    started: Instant,
 }
 
 impl<'a> Run<'a> {
-    fn new(settings: &'a Settings, progress: &'a mut (dyn Progress + Send + Sync)) -> Result<Self> {
-        let names = Names::with_files(&settings.names)?;
-        let mut skeletons = Skeletons::default();
-        if let Some(path) = &settings.skeleton {
-            skeletons.given = Skeletons::given(path)?;
-        }
-        let options = format!(
-            "{} {:?} {:?} {:?} {:?} {:?}",
-            env!("CARGO_PKG_VERSION"),
-            settings.write,
-            settings.passes,
-            settings.select,
-            settings.anvil,
-            settings
-                .names
-                .iter()
-                .map(|p| fs::read(p).map(|b| xxh3_128(&b)).unwrap_or_default())
-                .collect::<Vec<_>>(),
-        );
-        Ok(Run {
+    fn new(settings: &'a Settings, progress: &'a mut (dyn Progress + Send + Sync)) -> Self {
+        Run {
             settings,
             progress,
+            outcome: Outcome::default(),
             manifest: Manifest {
                 generator: concat!("anim2gltf ", env!("CARGO_PKG_VERSION")).to_owned(),
+                shard: settings.shard.map(|(k, n)| format!("{k}/{n}")),
                 ..Manifest::default()
             },
-            outcome: Outcome::default(),
+            tally: Tally::default(),
+            notes: BTreeMap::new(),
             paths: Paths::default(),
-            names,
-            skeletons,
-            cutscenes: Cutscenes::default(),
-            options,
-            fingerprint: 0,
-            base: None,
-            seen: FxHashMap::default(),
+            seen: FxHashSet::default(),
             ids: FxHashSet::default(),
             again: FxHashMap::default(),
-            rows: Vec::new(),
             journal: None,
-            bundles: Vec::new(),
+            cutscenes: Cutscenes::default(),
+            sections: Vec::new(),
+            listed: Vec::new(),
+            waiting: Vec::new(),
+            files: 0,
             started: Instant::now(),
+        }
+    }
+
+    /// Everything from units to files.
+    fn stream(&mut self, pool: &ThreadPool, maker: &Maker<'_>, units: Vec<Unit>) -> Result<()> {
+        self.progress.begin(units.len(), units.iter().map(|u| u.size).sum());
+        let (sender, receiver) = mpsc::channel();
+        let scratches = Scratches::default();
+        pool.in_place_scope(|scope| {
+            let give = |task| {
+                let (sender, scratches) = (sender.clone(), &scratches);
+                // The receiver outlives all tasks.
+                scope.spawn(move |_| drop(sender.send(work_off(task, maker, scratches))));
+            };
+            let mut flow = Flow::new(&give);
+            let mut units = units.into_iter().enumerate().peekable();
+            let mut last = String::new();
+            loop {
+                while !self.outcome.stopped
+                    && let Some((order, unit)) = units.next_if(|(_, unit)| flow.has_room(unit.size))
+                {
+                    flow.read(order, unit);
+                }
+                if flow.pending == 0 {
+                    // The last cutscene, and clips that fill no bundle, go at the very end.
+                    if self.outcome.stopped
+                        || !(self.place_cutscene(maker, &mut flow) || self.bundle_rest(&mut flow))
+                    {
+                        return Ok(());
+                    }
+                }
+                let Ok(report) = receiver.recv() else { return Ok(()) };
+                flow.put(report);
+                receiver.try_iter().for_each(|report| flow.put(report));
+                while let Some(contents) = flow.reads.take() {
+                    self.place_all(maker, &mut flow, contents);
+                }
+                while let Some((job, made)) = flow.makes.take() {
+                    last.clone_from(&job.source);
+                    self.remember_job(maker, &mut flow, job, made)?;
+                }
+                while let Some(made) = flow.bundles.take() {
+                    self.remember(None, made)?;
+                }
+                if let Some(Err(e)) = self.journal.as_mut().map(Journal::flush) {
+                    self.stop(maker, &e);
+                }
+                let (units, bytes) = flow.close();
+                self.outcome.seconds = self.started.elapsed().as_secs_f64();
+                self.progress.advance(units, bytes, &last, &self.outcome);
+            }
         })
     }
 
-    fn go(mut self) -> Result<Outcome> {
-        let (inputs, errors) = find::find(&self.settings.inputs);
-        for e in errors {
-            self.fail(&e);
+    /// Gives the items of a unit their paths, and hands them out.
+    fn place_all(&mut self, maker: &Maker<'_>, flow: &mut Flow<'_>, contents: Contents) {
+        for e in &contents.errors {
+            self.fail(e);
         }
-        if inputs.is_empty() && self.outcome.errors == 0 {
-            let given: Vec<String> = self.settings.inputs.iter().map(|p| p.display().to_string()).collect();
-            return Err(Error::usage(format!(
-                "found no .ycd, .forge, .data or .Animation in {}",
-                given.join(", ")
-            )));
+        let input = &maker.inputs[contents.input];
+        for note in contents.notes {
+            self.note(input, note);
         }
-        if !self.settings.list {
-            self.open_output()?;
+        let mut cost = 0;
+        let section = self.cutscenes.of(contents.input, contents.entry);
+        if self.sections.first().is_some_and(|(before, _)| section.is_none_or(|(now, _)| now != *before)) {
+            self.place_cutscene(maker, flow);
         }
-        let sources: Vec<Option<Source>> = inputs
-            .iter()
-            .map(|input| match work::open(input, &self.settings.anvil) {
-                Ok(source) => Some(source),
-                Err(e) => {
-                    self.fail(&e);
-                    None
-                }
-            })
-            .collect();
-        let mut units = self.plan(&inputs, &sources);
-        if self.settings.join_cutscene {
-            self.cutscenes = Cutscenes::find(&inputs, &sources, &mut units);
-        }
-        self.fingerprint = self.skeletons.fingerprint();
-        if let Additive::Clip(name) = &self.settings.passes.additive {
-            self.base = self.find_base(&inputs, &sources, &units, name);
-            if self.base.is_none() {
-                return Err(Error::usage(format!("found no clip \"{name}\" to compose additive clips on")));
+        for item in contents.items {
+            let source = work::source_text(input, &item);
+            cost += item.size();
+            if let Some((cutscene, number)) = section {
+                self.sections.push((cutscene, Section { number, item, source, file: input.path.clone() }));
+            } else if let Some(job) = self.place(input, item, source, Vec::new()) {
+                flow.make(job);
             }
         }
-        self.progress.begin(units.len());
-        let mut rest = &units[..];
-        while !rest.is_empty() {
-            let mut bytes = 0;
-            let mut n = rest
-                .iter()
-                .take(ROUND_UNITS)
-                .take_while(|u| {
-                    let room = bytes < ROUND_BYTES;
-                    bytes += u.size;
-                    room
-                })
-                .count()
-                .max(1);
-            // The sections of a cutscene are in one round.
-            let cutscene = |unit: &Unit| self.cutscenes.of(unit).map(|(cutscene, _)| cutscene);
-            let last = cutscene(&rest[n - 1]);
-            while last.is_some() && rest.get(n).is_some_and(|unit| cutscene(unit) == last) {
-                n += 1;
-            }
-            let (round, later) = rest.split_at(n);
-            rest = later;
-            self.round(&inputs, &sources, round)?;
-        }
-        self.flush_bundles(true)?;
-        self.finish()
+        flow.placed(cost);
     }
 
-    fn open_output(&mut self) -> Result<()> {
-        let out = &self.settings.out;
-        fs::create_dir_all(out).map_err(|e| Error::io("cannot be made", e).in_file(out))?;
-        output::clean(out, &self.settings.tag());
-        let previous =
-            if self.settings.force { Vec::new() } else { report::previous(out, &self.settings.tag()) };
-        self.journal = Some(Journal::open(out, &self.settings.tag(), previous, self.settings.force)?);
-        Ok(())
-    }
-
-    /// Looks for the clip called `name` in all units.
-    fn find_base(
-        &self,
-        inputs: &[Input],
-        sources: &[Option<Source>],
-        units: &[Unit],
-        name: &str,
-    ) -> Option<Clip> {
-        units
-            .par_iter()
-            .map_init(anvil::Scratch::new, |scratch, unit| {
-                let (items, _) = work::items(inputs, sources, *unit, scratch);
-                let wanted = |item: &&Item| {
-                    matches!(item.content, work::Content::Dictionary(_))
-                        || item.name == name
-                        || format!("{:X}", item.id).eq_ignore_ascii_case(name)
-                };
-                items
-                    .iter()
-                    .filter(wanted)
-                    .filter_map(|item| work::read(item, "").ok())
-                    .flat_map(|read| read.clips)
-                    .find(|clip| is_called(clip, name))
-            })
-            .find_first(Option::is_some)
-            .flatten()
-    }
-
-    /// Lists the units that may hold clips; finds skeletons and the objects that name clips on the way.
-    fn plan(&mut self, inputs: &[Input], sources: &[Option<Source>]) -> Vec<Unit> {
-        let archives: Vec<(usize, &anvil::AnvilSource)> = sources
-            .iter()
-            .enumerate()
-            .filter_map(|(i, s)| match s {
-                Some(Source::Anvil(source)) if source.kind() == anvil::Kind::Forge => Some((i, &**source)),
-                _ => None,
-            })
-            .collect();
-        let tables: Vec<&[_]> = archives.iter().map(|(_, a)| a.entries()).collect();
-        let mut replaced: FxHashMap<usize, FxHashSet<usize>> = FxHashMap::default();
-        for ((input, _), entries) in archives.iter().zip(anvil::superseded(&tables)) {
-            if !entries.is_empty() {
-                self.note(
-                    &inputs[*input].relative,
-                    format!(
-                        "{} entries are replaced by those of a later archive with the same id",
-                        entries.len()
-                    ),
-                );
-                replaced.insert(*input, entries.into_iter().collect());
-            }
-        }
-        let mut units = Vec::new();
-        for (i, source) in sources.iter().enumerate() {
-            match source {
-                Some(Source::Dictionary) => {
-                    let size = fs::metadata(&inputs[i].path).map_or(0, |m| m.len());
-                    units.push(Unit { input: i, entry: 0, size });
-                }
-                Some(Source::Rpf { entries, problems, .. }) => {
-                    for problem in problems {
-                        self.fail(problem);
-                    }
-                    if entries.is_empty() && problems.is_empty() {
-                        self.note(&inputs[i].relative, "an archive without clip dictionaries".to_owned());
-                    }
-                    units.extend((0..entries.len()).map(|entry| Unit { input: i, entry, size: 64 << 10 }));
-                }
-                Some(Source::Anvil(source)) => {
-                    for note in source.notes() {
-                        self.note(&inputs[i].relative, note.clone());
-                    }
-                    for fault in source.faults() {
-                        self.report(&inputs[i], fault);
-                    }
-                    let replaced = replaced.remove(&i).unwrap_or_default();
-                    units.extend(self.plan_archive(i, &inputs[i], source, &replaced));
-                }
-                None => {}
-            }
-        }
-        units
-    }
-
-    fn plan_archive(
-        &mut self,
-        input: usize,
-        given: &Input,
-        source: &anvil::AnvilSource,
-        replaced: &FxHashSet<usize>,
-    ) -> Vec<Unit> {
-        let entries = source.entries();
-        let total: u64 = entries.iter().map(|e| e.size).sum();
-        let look = |e: &crate::container::forge::Entry| match e.class {
-            Some(class::ANIMATION) => total <= LOOK_THROUGH_BYTES,
-            Some(class::SKELETON | class::ENTITY | class::ANIM_SET) | None | Some(0) => true,
-            Some(_) => e.size <= ROUND_BYTES,
-        };
-        let scans: Vec<(usize, Option<work::Scan>)> = (0..entries.len())
-            .into_par_iter()
-            .filter(|i| !replaced.contains(i))
-            .map_init(anvil::Scratch::new, |scratch, i| {
-                (i, look(&entries[i]).then(|| work::scan(source, i, scratch)))
-            })
-            .collect();
-        let mut units = Vec::new();
-        let mut notes: FxHashMap<String, usize> = FxHashMap::default();
-        for (i, scan) in scans {
-            let entry = &entries[i];
-            let unit = Unit { input, entry: i, size: entry.size };
-            let Some(scan) = scan else {
-                if entry.class == Some(class::ANIMATION) {
-                    units.push(unit);
-                }
-                continue;
-            };
-            self.skeletons.found.extend(scan.skeletons.into_iter().map(|s| (input, s)));
-            for e in &scan.errors {
-                self.report(given, e);
-            }
-            for note in scan.notes {
-                *notes.entry(note).or_default() += 1;
-            }
-            for set in scan.sets {
-                self.manifest.uses.push(UseRow {
-                    class: "AnimSet".to_owned(),
-                    source: given.relative.clone(),
-                    id: format!("{:X}", set.id),
-                    name: set.name,
-                    pairs: set.pairs.iter().map(|p| p.map(|id| format!("{id:X}"))).collect(),
-                    clips: Vec::new(),
-                });
-            }
-            for (name, id, clips) in scan.entities {
-                self.manifest.uses.push(UseRow {
-                    class: "Entity".to_owned(),
-                    source: given.relative.clone(),
-                    id: format!("{id:X}"),
-                    name,
-                    pairs: Vec::new(),
-                    clips: clips.iter().map(|id| format!("{id:X}")).collect(),
-                });
-            }
-            if scan.has_animations || entry.class == Some(class::ANIMATION) {
-                units.push(unit);
-            }
-        }
-        let mut notes: Vec<(String, usize)> = notes.into_iter().collect();
-        notes.sort();
-        for (note, count) in notes {
-            let text = if count == 1 { note } else { format!("{note} ({count} entries)") };
-            self.note(&given.relative, text);
-        }
-        self.manifest.uses.dedup();
-        units
-    }
-
-    fn round(&mut self, inputs: &[Input], sources: &[Option<Source>], units: &[Unit]) -> Result<()> {
-        // 1. Read.
-        let read: Vec<(Vec<Item>, Vec<Error>)> = units
-            .par_iter()
-            .map_init(anvil::Scratch::new, |scratch, unit| work::items(inputs, sources, *unit, scratch))
-            .collect();
-        // 2. Paths, repeats, shards.
-        let mut jobs = Vec::new();
-        let mut last = String::new();
-        let mut sections: Vec<(usize, Section)> = Vec::new();
-        for (unit, (items, errors)) in units.iter().zip(read) {
-            for e in errors {
-                self.fail(&e);
-            }
-            let section = self.cutscenes.of(unit);
-            if sections.first().is_some_and(|(before, _)| section.is_none_or(|(now, _)| now != *before)) {
-                jobs.extend(self.place_cutscene(inputs, &mut sections));
-            }
-            for item in items {
-                let input = &inputs[item.input];
-                let source = work::source_text(input, &item);
-                last.clone_from(&source);
-                if let Some((cutscene, number)) = section {
-                    sections.push((cutscene, Section { number, item, source, file: input.path.clone() }));
-                } else {
-                    jobs.extend(self.place(input, item, source, Vec::new()));
-                }
-            }
-        }
-        jobs.extend(self.place_cutscene(inputs, &mut sections));
-        // 3. Make.
-        let this = &*self;
-        let made: Vec<Made> = jobs.par_iter().map(|job| this.make(inputs, job)).collect();
-        // 4. Remember.
-        for (job, made) in jobs.into_iter().zip(made) {
-            self.remember(inputs, job, made)?;
-        }
-        self.outcome.seconds = self.started.elapsed().as_secs_f64();
-        self.progress.advance(units.len(), &last, &self.outcome);
-        Ok(())
-    }
-
-    /// Makes one job of the sections of a cutscene; `None` where there are none, or another shard does it.
-    fn place_cutscene(&mut self, inputs: &[Input], sections: &mut Vec<(usize, Section)>) -> Option<Job> {
-        let cutscene = sections.first()?.0;
-        let sections: Vec<Section> = sections.drain(..).map(|(_, section)| section).collect();
-        let (item, source) = self.cutscenes.item(cutscene, &sections)?;
-        self.place(&inputs[item.input], item, source, sections)
+    /// Hands out the sections of a cutscene, as one. Returns whether there were some.
+    fn place_cutscene(&mut self, maker: &Maker<'_>, flow: &mut Flow<'_>) -> bool {
+        let sections = std::mem::take(&mut self.sections);
+        let Some((cutscene, _)) = sections.first() else { return false };
+        let cutscene = *cutscene;
+        let sections: Vec<Section> = sections.into_iter().map(|(_, section)| section).collect();
+        let Some((item, source)) = self.cutscenes.item(cutscene, &sections) else { return false };
+        let job = self.place(&maker.inputs[item.input], item, source, sections);
+        job.map(|job| flow.make(job)).is_some()
     }
 
     /// Gives an item its output path; `None` for one that is there already or that another shard does.
     fn place(&mut self, input: &Input, item: Item, source: String, sections: Vec<Section>) -> Option<Job> {
-        let is_object = matches!(item.content, work::Content::Object { .. });
-        let identity = (item.id, item.hash);
+        let is_object = !matches!(item.content, Content::Dictionary(_));
         // A loose file was given for its own sake, whatever else holds the same clip.
         if is_object && input.kind != Kind::Anvil(anvil::Kind::Loose) {
-            if self.seen.contains_key(&identity) {
+            if !self.seen.insert(item.identity()) {
                 self.outcome.repeated += 1;
-                self.again.entry(identity).or_default().push(source);
+                self.again.entry(item.identity()).or_default().push(source);
                 return None;
             }
             if !self.ids.insert(item.id) {
@@ -637,9 +522,8 @@ impl<'a> Run<'a> {
                     "clip \"{}\" ({:X}) is there with other bytes before: both are written",
                     item.name, item.id
                 );
-                self.note(&source, text);
+                self.manifest.notes.push(NoteRow { source: source.clone(), note: text, output: None });
             }
-            self.seen.insert(identity, source.clone());
         }
         let (folder, mut name) = work::wanted_output(input, &item);
         if !sections.is_empty() {
@@ -650,6 +534,8 @@ impl<'a> Run<'a> {
         } else {
             self.paths.unique(&format!("{folder}/{name}"))
         };
+        let order = self.files;
+        self.files += 1;
         if let Some((k, n)) = self.settings.shard {
             let lot = if is_object { xxh3_128(&item.id.to_le_bytes()) ^ item.hash } else { item.hash };
             if (lot % u128::from(n)) as u32 != k - 1 {
@@ -657,315 +543,178 @@ impl<'a> Run<'a> {
                 return None;
             }
         }
-        Some(Job { item, sections, source, stem })
+        Some(Job { item, sections, source, stem, order })
     }
 
-    /// Everything that an output depends on.
-    fn key(&self, item: &Item, source: &str, stem: &str) -> String {
-        let text = format!("{} {:032X} {source} {stem} {:08X}", self.options, item.hash, self.fingerprint);
-        format!("{:032X}", xxh3_128(text.as_bytes()))
-    }
-
-    fn make(&self, inputs: &[Input], job: &Job) -> Made {
-        let file = &inputs[job.item.input].path;
-        match self.try_make(job) {
-            Ok(mut made) => {
-                if let Made::Written { errors, .. }
-                | Made::Clips { errors, .. }
-                | Made::LeftOut { errors, .. } = &mut made
-                {
-                    *errors = std::mem::take(errors).into_iter().map(|e| e.in_file(file)).collect();
-                }
-                made
+    fn remember_job(
+        &mut self,
+        maker: &Maker<'_>,
+        flow: &mut Flow<'_>,
+        job: Job,
+        mut made: Made,
+    ) -> Result<()> {
+        let clips = std::mem::take(&mut made.clips);
+        let choice = made.choice.take();
+        let notes = std::mem::take(&mut made.notes);
+        if let Some(e) = made.stop.take() {
+            self.stop(maker, &e);
+        }
+        // Notes of a file that is written are in its record.
+        for note in notes {
+            self.manifest.notes.push(NoteRow { source: job.source.clone(), note, output: None });
+        }
+        self.remember(
+            (!matches!(job.item.content, Content::Dictionary(_))).then(|| job.item.identity()),
+            made,
+        )?;
+        if self.settings.list {
+            let empty = Skeleton::new("", Vec::new())?;
+            for clip in &clips {
+                self.outcome.clips += 1;
+                self.progress.clip(&ClipRow::new(clip, "", &clip.short_name, &[], &empty), false);
             }
-            Err(e) => Made::Failed(e.in_file(file)),
-        }
-    }
-
-    fn try_make(&self, job: &Job) -> Result<Made> {
-        let settings = self.settings;
-        let output = format!("{}.{}", job.stem, settings.write.format.extension());
-        let streamed = settings.list || settings.bundle > 0;
-        let key = self.key(&job.item, &job.source, &job.stem);
-        if !streamed
-            && let Some(done) = self.journal.as_ref().and_then(|j| j.find(&settings.out, &output, &key))
-        {
-            return Ok(Made::Finished(done));
-        }
-        if settings.write.format == Format::YcdXml {
-            return self.make_xml(job, output, key);
-        }
-        let read = match &job.sections[..] {
-            [] => work::read(&job.item, &job.source)?,
-            sections => cutscene::read(sections, &job.source)?,
-        };
-        let (errors, mut notes) = (read.errors, read.notes);
-        let before = read.clips.len();
-        let mut clips: Vec<Clip> = read.clips.into_iter().filter(|c| settings.select.takes(c)).collect();
-        let left_out = before - clips.len();
-        if clips.is_empty() {
-            return Ok(Made::LeftOut { left_out, errors });
-        }
-        if streamed {
-            return Ok(Made::Clips { clips, notes, errors, left_out });
-        }
-        let (skeleton, note) = self.skeletons.choose(job.item.input, &clips)?;
-        if let Some(note) = note {
-            clips.iter_mut().for_each(|c| c.warnings.push(note.clone()));
-        }
-        let (files, rows) = self.pack(&mut clips, &skeleton, &job.stem, &output, &mut notes)?;
-        let bytes = write_files(&settings.out, &job.stem, &files, &settings.tag())?;
-        let rows_errors = errors.iter().map(ErrorRow::from).collect();
-        Ok(Made::Written {
-            done: Done { output, key, bytes, clips: rows, errors: rows_errors },
-            notes,
-            errors,
-            left_out,
-        })
-    }
-
-    /// A dictionary as CodeWalker's XML: records, not clips, go from one form to the other.
-    fn make_xml(&self, job: &Job, output: String, key: String) -> Result<Made> {
-        let work::Content::Dictionary(bytes) = &job.item.content else {
-            return Err(Error::unsupported("only clip dictionaries have the form .ycd.xml"));
-        };
-        let mut scratch = Vec::new();
-        let mut dictionary = work::dictionary(bytes, &mut scratch)?;
-        let errors: Vec<Error> = std::mem::take(&mut dictionary.errors).into_iter().map(|(_, e)| e).collect();
-        let (text, notes) = ycd_xml::write(&dictionary)?;
-        let clips = crate::read::ycd::clips::assemble(dictionary, &job.source)?.clips;
-        let rig = Skeleton::new("none", Vec::new())?;
-        let rows = clips.iter().map(|c| ClipRow::new(c, &output, &c.short_name, &[], &rig)).collect();
-        let files = vec![("ycd.xml", text.into_bytes())];
-        let bytes = write_files(&self.settings.out, &job.stem, &files, &self.settings.tag())?;
-        let done =
-            Done { output, key, bytes, clips: rows, errors: errors.iter().map(ErrorRow::from).collect() };
-        Ok(Made::Written { done, notes, errors, left_out: 0 })
-    }
-
-    fn pack(
-        &self,
-        clips: &mut [Clip],
-        skeleton: &Skeleton,
-        stem: &str,
-        output: &str,
-        _notes: &mut Vec<String>,
-    ) -> Result<(Files, Vec<ClipRow>)> {
-        let own = match &self.settings.passes.additive {
-            Additive::Clip(name) => clips.iter().find(|c| is_called(c, name)).cloned(),
-            _ => None,
-        };
-        let base = own.as_ref().or(self.base.as_ref());
-        let rig = prepare(clips, skeleton, &self.names, &self.settings.passes, base)?;
-        let write = options_for(clips, &rig, self.settings);
-        let scene = Scene::new(&rig, clips);
-        let name = stem.rsplit('/').next().unwrap_or(stem);
-        let files = format::write(&scene, name, &write)?;
-        let rows =
-            scene.animations.iter().map(|a| ClipRow::new(a.clip, output, &a.name, &a.kept, &rig)).collect();
-        Ok((files, rows))
-    }
-
-    fn remember(&mut self, inputs: &[Input], job: Job, made: Made) -> Result<()> {
-        let identity =
-            matches!(job.item.content, work::Content::Object { .. }).then_some((job.item.id, job.item.hash));
-        match made {
-            Made::Written { done, notes, errors, left_out } => {
-                self.outcome.left_out += left_out;
-                for e in &errors {
-                    self.fail(e);
-                }
-                for note in notes {
-                    self.note(&job.source, note);
-                }
-                if let Some(journal) = &mut self.journal {
-                    journal.add(&done)?;
-                }
-                self.keep(done, identity, true);
-            }
-            Made::Finished(done) => {
-                for e in &done.errors {
-                    self.outcome.errors += 1;
-                    let mut error = Error::unsupported(e.message.clone());
-                    if let Some(offset) = e.offset {
-                        error = error.at(offset);
-                    }
-                    if let Some(entry) = &e.entry {
-                        error = error.in_entry(entry.clone());
-                    }
-                    self.progress.failed(&error.in_file(&inputs[job.item.input].path));
-                    self.manifest.errors.push(e.clone());
-                }
-                self.keep(done, identity, false);
-            }
-            Made::Clips { clips, notes, errors, left_out } => {
-                self.outcome.left_out += left_out;
-                for e in &errors {
-                    self.fail(e);
-                }
-                for note in notes {
-                    self.note(&job.source, note);
-                }
-                if self.settings.list {
-                    for clip in &clips {
-                        let empty = Skeleton::new("", Vec::new())?;
-                        let row = ClipRow::new(clip, "", &clip.short_name, &[], &empty);
-                        self.outcome.clips += 1;
-                        self.progress.clip(&row, false);
-                    }
-                } else {
-                    self.bundle(&inputs[job.item.input], job.item.input, &job.item, clips)?;
-                }
-            }
-            Made::LeftOut { left_out, errors } => {
-                self.outcome.left_out += left_out;
-                for e in &errors {
-                    self.fail(e);
-                }
-            }
-            Made::Failed(e) => self.fail(&e),
+        } else if let Some(choice) = choice {
+            let (folder, _) = work::wanted_output(&maker.inputs[job.item.input], &job.item);
+            self.wait(flow, &folder, &choice, job.item.hash, clips);
         }
         Ok(())
     }
 
-    fn keep(&mut self, done: Done, identity: Option<(u64, u128)>, fresh: bool) {
+    /// Takes a result into journal, counts and progress.
+    fn remember(&mut self, identity: Option<(u64, u128)>, made: Made) -> Result<()> {
+        self.outcome.left_out += made.left_out;
+        let Some(Finished { done, is_fresh, place }) = made.file else {
+            made.errors.iter().for_each(|e| self.fail(e));
+            return Ok(());
+        };
+        let place = match (place, &mut self.journal) {
+            (Some(place), _) => place,
+            (None, Some(journal)) => journal.add(&done)?,
+            (None, None) => return Ok(()),
+        };
+        self.listed.push((place, identity));
         self.outcome.files += 1;
-        for row in done.clips {
+        self.outcome.errors += done.errors.len();
+        done.errors.iter().for_each(|e| self.progress.failed(e));
+        self.manifest.errors.extend(done.errors);
+        self.manifest.notes.extend(done.notes);
+        for row in &done.clips {
             self.outcome.clips += 1;
-            self.outcome.finished += usize::from(!fresh);
+            self.outcome.finished += usize::from(!is_fresh);
             self.outcome.keys += row.keys;
+            self.outcome.fresh_keys += if is_fresh { row.keys } else { 0 };
             self.outcome.warned += usize::from(!row.warnings.is_empty());
-            self.progress.clip(&row, fresh);
-            if let Some(identity) = identity {
-                self.rows.push((self.manifest.clips.len(), identity));
-            }
-            self.manifest.clips.push(row);
+            self.tally.clip(row);
+            self.progress.clip(row, is_fresh);
         }
-        self.manifest.files.push(FileRow { output: done.output, key: done.key, bytes: done.bytes });
+        Ok(())
     }
 
-    /// Puts clips into the bundle of their folder and skeleton, and writes those that are full.
-    fn bundle(&mut self, input: &Input, index: usize, item: &Item, clips: Vec<Clip>) -> Result<()> {
-        let (folder, _) = work::wanted_output(input, item);
-        let (skeleton, note) = self.skeletons.choose(index, &clips)?;
-        let skeleton = skeleton.into_owned();
-        for mut clip in clips {
-            clip.warnings.extend(note.clone());
-            let place = self.bundles.iter().position(|b| {
-                b.folder == folder && b.skeleton.name == skeleton.name && joins(&b.skeleton, &skeleton)
+    /// Puts clips into the bundle of their folder and skeleton, and hands out those that are full.
+    fn wait(&mut self, flow: &mut Flow<'_>, folder: &str, choice: &Choice, hash: u128, clips: Vec<Clip>) {
+        let skeleton = &choice.skeleton;
+        for clip in clips {
+            let place = self.waiting.iter().position(|b| {
+                b.folder == folder && b.skeleton.name == skeleton.name && joins(&b.skeleton, skeleton)
             });
-            let place = match place {
-                Some(place) => place,
-                None => {
-                    self.bundles.push(Bundle {
-                        folder: folder.clone(),
-                        skeleton: skeleton.clone(),
-                        clips: Vec::new(),
-                        keys: Vec::new(),
-                        made: 0,
-                    });
-                    self.bundles.len() - 1
-                }
-            };
-            let bundle = &mut self.bundles[place];
+            let place = place.unwrap_or_else(|| {
+                self.waiting.push(Waiting {
+                    folder: folder.to_owned(),
+                    skeleton: skeleton.clone(),
+                    clips: Vec::new(),
+                    hashes: Vec::new(),
+                    made: 0,
+                });
+                self.waiting.len() - 1
+            });
+            let bundle = &mut self.waiting[place];
             if skeleton.joints().len() > bundle.skeleton.joints().len() {
                 bundle.skeleton = skeleton.clone();
             }
             bundle.clips.push(clip);
-            bundle.keys.push(item.hash);
-        }
-        self.flush_bundles(false)
-    }
-
-    fn flush_bundles(&mut self, all: bool) -> Result<()> {
-        let size = self.settings.bundle.max(1);
-        for place in 0..self.bundles.len() {
-            while self.bundles[place].clips.len() >= size || (all && !self.bundles[place].clips.is_empty()) {
-                let bundle = &mut self.bundles[place];
-                let n = bundle.clips.len().min(size);
-                let mut clips: Vec<Clip> = bundle.clips.drain(..n).collect();
-                let keys: Vec<u128> = bundle.keys.drain(..n).collect();
-                bundle.made += 1;
-                let (folder, made) = (bundle.folder.clone(), bundle.made);
-                let skeleton = bundle.skeleton.clone();
-                let wanted = format!("{folder}/{}_{made:04}", output::safe_name(&skeleton.name));
-                let stem = self.paths.unique(&wanted);
-                let output = format!("{stem}.{}", self.settings.write.format.extension());
-                let text = format!("{} {keys:X?} {stem} {:?}", self.options, skeleton.joints());
-                let key = format!("{:032X}", xxh3_128(text.as_bytes()));
-                if let Some(done) =
-                    self.journal.as_ref().and_then(|j| j.find(&self.settings.out, &output, &key))
-                {
-                    self.keep(done, None, false);
-                    continue;
-                }
-                let mut notes = Vec::new();
-                let result =
-                    self.pack(&mut clips, &skeleton, &stem, &output, &mut notes).and_then(|(files, rows)| {
-                        let bytes = write_files(&self.settings.out, &stem, &files, &self.settings.tag())?;
-                        Ok(Done { output: output.clone(), key, bytes, clips: rows, errors: Vec::new() })
-                    });
-                match result {
-                    Ok(done) => {
-                        if let Some(journal) = &mut self.journal {
-                            journal.add(&done)?;
-                        }
-                        self.keep(done, None, true);
-                    }
-                    Err(e) => self.fail(&e.in_entry(output)),
-                }
+            bundle.hashes.push(hash);
+            if bundle.clips.len() >= self.settings.bundle {
+                self.hand_out(flow, place);
             }
         }
-        Ok(())
     }
 
-    fn finish(mut self) -> Result<Outcome> {
-        for (row, identity) in std::mem::take(&mut self.rows) {
-            if let Some(places) = self.again.get(&identity) {
-                self.manifest.clips[row].also_at.clone_from(places);
+    /// Hands out the bundles that are not full. Returns whether there was one.
+    fn bundle_rest(&mut self, flow: &mut Flow<'_>) -> bool {
+        for place in 0..self.waiting.len() {
+            if !self.waiting[place].clips.is_empty() {
+                self.hand_out(flow, place);
             }
         }
+        flow.pending > 0
+    }
+
+    fn hand_out(&mut self, flow: &mut Flow<'_>, place: usize) {
+        let Waiting { folder, skeleton, clips, hashes, made } = &mut self.waiting[place];
+        *made += 1;
+        // Shards bundle their own clips: the files of one must not be called as those of another.
+        let shard = self.settings.shard.map_or_else(String::new, |(k, n)| format!("_{k}-of-{n}"));
+        let wanted = format!("{folder}/{}{shard}_{made:04}", output::safe_name(&skeleton.name));
+        let stem = self.paths.unique(&wanted);
+        let (clips, hashes) = (std::mem::take(clips), std::mem::take(hashes));
+        flow.bundle(Bundle { clips, skeleton: skeleton.clone(), hashes, stem, order: flow.bundled as u64 });
+    }
+
+    fn finish(mut self, maker: &Maker<'_>) -> Result<Outcome> {
         self.outcome.seconds = self.started.elapsed().as_secs_f64();
-        if self.settings.list {
+        let (Some(journal), Some(records), false) =
+            (self.journal.take(), &maker.records, self.outcome.stopped)
+        else {
             return Ok(self.outcome);
+        };
+        for ((source, note), count) in std::mem::take(&mut self.notes) {
+            let note = if count == 1 { note } else { format!("{note} ({count} times)") };
+            self.manifest.notes.push(NoteRow { source, note, output: None });
         }
-        report::write(&self.settings.out, &self.settings.tag(), &self.manifest, &self.outcome)?;
-        if let Some(journal) = self.journal.take() {
-            journal.close();
-        }
+        let listed: Vec<Listed> = self
+            .listed
+            .into_iter()
+            .map(|(place, identity)| Listed {
+                place,
+                also_at: identity.and_then(|identity| self.again.remove(&identity)).unwrap_or_default(),
+            })
+            .collect();
+        let totals = &mut self.tally.totals;
+        totals.files = self.outcome.files as u64;
+        totals.repeated = self.outcome.repeated as u64;
+        totals.left_out = self.outcome.left_out as u64;
+        let (out, tag) = (&self.settings.out, self.settings.tag());
+        report::write(out, &tag, self.manifest, self.tally, records, &listed)?;
+        journal.close();
+        self.outcome.seconds = self.started.elapsed().as_secs_f64();
         Ok(self.outcome)
     }
 
-    fn note(&mut self, source: &str, note: String) {
-        self.manifest.notes.push(NoteRow { source: source.to_owned(), note });
+    fn note(&mut self, input: &Input, note: String) {
+        *self.notes.entry((input.relative.clone(), note)).or_default() += 1;
     }
 
     fn fail(&mut self, error: &Error) {
-        self.progress.failed(error);
-        self.outcome.errors += 1;
-        self.manifest.errors.push(ErrorRow::from(error));
-    }
-
-    /// As [`Run::fail`], for an error that does not name its file.
-    fn report(&mut self, input: &Input, error: &Error) {
-        let mut row = ErrorRow::from(error);
-        row.file.get_or_insert_with(|| input.path.to_string_lossy().into_owned());
-        let mut named = Error::new(error.kind(), error.message());
-        if let Some(offset) = error.offset() {
-            named = named.at(offset);
-        }
-        if let Some(entry) = error.entry() {
-            named = named.in_entry(entry);
-        }
-        self.progress.failed(&named.in_file(&input.path));
+        let row = ErrorRow::from(error);
+        self.progress.failed(&row);
         self.outcome.errors += 1;
         self.manifest.errors.push(row);
     }
-}
 
-/// Whether `name` is one of the clip's names or its id.
-fn is_called(clip: &Clip, name: &str) -> bool {
-    clip.short_name == name || clip.name == name || clip.id.to_string().eq_ignore_ascii_case(name)
+    /// Ends the run early, once: what is finished stays and is found when it is started again.
+    fn stop(&mut self, maker: &Maker<'_>, error: &Error) {
+        maker.stop();
+        if !self.outcome.stopped {
+            self.outcome.stopped = true;
+            let text = format!(
+                "{}; {} files are whole, and the same command goes on from there",
+                error.message(),
+                self.outcome.files
+            );
+            let error = Error::new(error.kind(), text).in_file(error.file().unwrap_or(&self.settings.out));
+            self.fail(&error);
+        }
+    }
 }
 
 /// Whether clips on these two can share a file: every joint that both hold has the same parent and rest.
@@ -974,161 +723,4 @@ fn joins(a: &Skeleton, b: &Skeleton) -> bool {
     a.joints().iter().enumerate().all(|(i, joint)| {
         b.find(joint.id).is_none_or(|k| parent(b, k) == parent(a, i) && b.joints()[k].rest == joint.rest)
     })
-}
-
-/// What GTA V does to a pose by code of its own; clips of other games have none of these bones.
-fn rage(clip: &mut Clip, skeleton: &Skeleton, names: &dyn JointNames, passes: &Passes) {
-    if passes.facial {
-        let joints = resample::apply_facial_guesses(clip, skeleton);
-        if joints > 0 {
-            clip.warnings.push(format!(
-                "{joints} facial tracks (24 to 26) move their bones by guesses of CodeWalker's, as --facial asks"
-            ));
-        }
-    }
-    if passes.thigh_roll {
-        let rolls = resample::follow_thighs(clip, skeleton);
-        if !rolls.is_empty() {
-            let name = |tag| {
-                let id = JointId::RageTag(tag);
-                names.joint_name(id).map_or_else(|| rig::fallback_name(id), str::to_owned)
-            };
-            let rolls: Vec<String> = rolls.into_iter().map(name).collect();
-            clip.extras.insert(ClipRow::THIGH_ROLLS.to_owned(), rolls.into());
-        }
-    }
-}
-
-/// The passes and the rig: clips as read to clips as written, and what they stand on. `base` is the clip that
-/// additive ones are composed on, where one is named.
-///
-/// # Errors
-/// See [`rig::build`], [`resample::bake()`] and [`resample::reduce()`].
-pub fn prepare(
-    clips: &mut [Clip],
-    skeleton: &Skeleton,
-    names: &dyn JointNames,
-    passes: &Passes,
-    base: Option<&Clip>,
-) -> Result<Skeleton> {
-    for clip in clips.iter_mut() {
-        rage(clip, skeleton, names, passes);
-    }
-    let quantize = passes.quantize;
-    let mut rig = rig::build(skeleton, clips, names)?;
-    for clip in clips.iter_mut() {
-        resample::align_signs(clip);
-        let additive_base = match (&passes.additive, base) {
-            (Additive::Rest, _) => Some(AdditiveBase::Rest),
-            (Additive::Clip(_), Some(base)) => Some(AdditiveBase::Clip(base)),
-            _ => None,
-        };
-        if let Some(additive_base) = additive_base {
-            resample::compose_additive(clip, &rig, additive_base);
-        }
-        resample::root_motion(clip, &rig, passes.root_motion);
-    }
-    if matches!(passes.root_motion, RootMotion::Bake | RootMotion::Drop) {
-        // Without movers no joint stands for them.
-        rig = rig::build(skeleton, clips, names)?;
-    }
-    for clip in clips.iter_mut() {
-        if let Some(bake) = passes.bake {
-            resample::bake(clip, bake)?;
-        }
-        if let Some(mm) = passes.reduce_mm {
-            reduce(clip, &rig, mm, quantize)?;
-            // What stands at rest in every clip of the file needs no key; what moves in another is keyed at rest.
-            resample::drop_at_rest(clip, &rig);
-        } else if passes.bake.is_none() {
-            resample::add_inbetweens(clip, passes.tolerance_deg);
-        }
-        resample::align_signs(clip);
-        resample::collapse_constant(clip);
-        resample::hold_from_start(clip);
-    }
-    Ok(rig)
-}
-
-/// Few keys; with `quantize` the rounding to 16 bits is inside the bound, or the clip says why it cannot be.
-fn reduce(clip: &mut Clip, rig: &Skeleton, max_mm: f64, quantize: bool) -> Result<()> {
-    let reduction = if quantize {
-        match resample::reduce_quantized(clip, rig, max_mm) {
-            Ok(reduction) => reduction,
-            Err(e) => {
-                clip.warnings.push(format!("{NOT_QUANTISED}: {}", e.message()));
-                resample::reduce(clip, rig, max_mm)?
-            }
-        }
-    } else {
-        resample::reduce(clip, rig, max_mm)?
-    };
-    if reduction.bound_mm > max_mm {
-        clip.warnings.push(format!(
-            "the bound of {max_mm} mm is below what 32-bit numbers hold here: {:.6} mm",
-            reduction.bound_mm
-        ));
-    }
-    Ok(())
-}
-
-/// How a clip's warning begins that speaks against 16-bit rotations.
-const NOT_QUANTISED: &str = "rotations are not quantised";
-
-/// Whether rotations can be quantised within the bound; if not, each clip that speaks against it says so.
-fn may_quantize(clips: &mut [Clip], rig: &Skeleton, passes: &Passes) -> bool {
-    if passes.reduce_mm.is_some() {
-        // The reduction has proven it, or said why not.
-        return !clips.iter().any(|c| c.warnings.iter().any(|w| w.starts_with(NOT_QUANTISED)));
-    }
-    let bound = resample::QUANTIZE_MM;
-    let mut may = true;
-    for clip in clips {
-        let cost = resample::quantize_cost(clip, rig);
-        if cost.max_mm > bound {
-            clip.warnings.push(format!(
-                "{NOT_QUANTISED}: at 10 cm from a joint they would be {:.3} mm off, more than {bound} mm",
-                cost.max_mm
-            ));
-            may = false;
-        }
-    }
-    may
-}
-
-/// The writer's options for these clips.
-fn options_for(clips: &mut [Clip], rig: &Skeleton, settings: &Settings) -> format::Options {
-    let mut write = settings.write.clone();
-    if write.gltf.quantize_rotations {
-        write.gltf.quantize_rotations = may_quantize(clips, rig, &settings.passes);
-    }
-    write
-}
-
-/// Clips as read to the files that hold them, in memory.
-///
-/// # Errors
-/// See the writers.
-pub fn pack(
-    clips: &mut [Clip],
-    skeleton: &Skeleton,
-    names: &dyn JointNames,
-    stem: &str,
-    settings: &Settings,
-) -> Result<(Files, Skeleton)> {
-    let rig = prepare(clips, skeleton, names, &settings.passes, None)?;
-    let write = options_for(clips, &rig, settings);
-    let name = stem.rsplit('/').next().unwrap_or(stem);
-    let files = format::write(&Scene::new(&rig, clips), name, &write)?;
-    Ok((files, rig))
-}
-
-/// Writes the files of one output; returns the bytes of the main one.
-fn write_files(out: &Path, stem: &str, files: &Files, tag: &str) -> Result<u64> {
-    let mut size = 0;
-    for (extension, bytes) in files {
-        output::write_whole(&out.join(format!("{stem}.{extension}")), bytes, tag)?;
-        size = bytes.len() as u64;
-    }
-    Ok(size)
 }

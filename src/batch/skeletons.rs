@@ -1,14 +1,15 @@
 //! Which skeleton a file's clips stand on.
 
-use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::container::anvil;
 use crate::error::{Error, Result};
-use crate::model::{Clip, JointId, Property, Skeleton};
+use crate::model::{Clip, JointId, Property, Skeleton, Trs};
 use crate::read::skeleton::{self, Naming};
 use crate::read::ycd;
 
@@ -18,18 +19,63 @@ use super::work;
 #[derive(Debug, Default)]
 pub struct Skeletons {
     /// Given by the user: nothing else is looked at.
-    pub given: Vec<Skeleton>,
-    /// Found in the inputs: index of the input, skeleton.
-    pub found: Vec<(usize, Skeleton)>,
+    given: Vec<Arc<Skeleton>>,
+    /// Found in the inputs, equal ones once.
+    found: Vec<Found>,
+    /// Position in `found` by content.
+    by_hash: FxHashMap<u64, usize>,
+    /// What was chosen before, by what was asked.
+    chosen: Mutex<FxHashMap<u128, Choice>>,
+}
+
+#[derive(Debug)]
+struct Found {
+    skeleton: Arc<Skeleton>,
+    /// The inputs that hold it, rising.
+    inputs: Vec<usize>,
+}
+
+/// The skeleton for some clips.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    /// The skeleton.
+    pub skeleton: Arc<Skeleton>,
+    /// Hash of its content.
+    pub hash: u64,
+    /// What there is to say.
+    pub note: Option<String>,
 }
 
 impl Skeletons {
+    /// With what `--skeleton` names, where it does.
+    ///
+    /// # Errors
+    /// A file that holds no skeleton; in a folder such files are passed over unless none is left.
+    pub fn new(given: Option<&Path>) -> Result<Self> {
+        let given = given.map(Skeletons::read).transpose()?.unwrap_or_default();
+        Ok(Skeletons { given: given.into_iter().map(Arc::new).collect(), ..Skeletons::default() })
+    }
+
+    /// Adds one that input `input` holds.
+    pub fn add(&mut self, input: usize, skeleton: Skeleton) {
+        let next = self.found.len();
+        let at = *self.by_hash.entry(hash(&skeleton)).or_insert(next);
+        match self.found.get_mut(at) {
+            Some(found) => {
+                if found.inputs.last() != Some(&input) {
+                    found.inputs.push(input);
+                }
+            }
+            None => self.found.push(Found { skeleton: Arc::new(skeleton), inputs: vec![input] }),
+        }
+    }
+
     /// Reads what `--skeleton` names: a file, or all skeleton files of a folder. Files of glTF and FBX are read
     /// twice, once by each naming: the game of a clip decides which is used.
     ///
     /// # Errors
     /// A file that holds no skeleton; in a folder such files are passed over unless none is left.
-    pub fn given(path: &Path) -> Result<Vec<Skeleton>> {
+    fn read(path: &Path) -> Result<Vec<Skeleton>> {
         let is_folder =
             fs::metadata(path).map_err(|e| Error::io("cannot be opened", e).in_file(path))?.is_dir();
         if !is_folder {
@@ -55,66 +101,142 @@ impl Skeletons {
         Ok(all)
     }
 
-    /// Changes when any skeleton of the run does: part of what an output depends on.
-    pub fn fingerprint(&self) -> u32 {
-        let mut hasher = crc32fast::Hasher::new();
-        for skeleton in self.given.iter().chain(self.found.iter().map(|(_, s)| s)) {
-            hasher.update(format!("{} {:?}", skeleton.name, skeleton.joints()).as_bytes());
+    /// Changes when a skeleton does that could be chosen: for a clip of RAGE's only a given one.
+    pub fn fingerprint(&self, is_rage: bool) -> u64 {
+        let mut bytes = Vec::new();
+        for skeleton in &self.given {
+            bytes.extend(hash(skeleton).to_le_bytes());
         }
-        hasher.finalize()
+        for found in self.found.iter().filter(|_| !is_rage) {
+            bytes.extend(hash(&found.skeleton).to_le_bytes());
+            bytes.extend((found.inputs.len() as u64).to_le_bytes());
+            bytes.extend(found.inputs.iter().flat_map(|i| (*i as u64).to_le_bytes()));
+        }
+        xxh3_64(&bytes)
     }
 
     /// The skeleton for `clips` (of input `input`), and a note where there is something to say.
     ///
     /// # Errors
     /// None in practice.
-    pub fn choose(&self, input: usize, clips: &[Clip]) -> Result<(Cow<'_, Skeleton>, Option<String>)> {
-        let moved: FxHashSet<JointId> = clips
+    pub fn choose(&self, input: usize, clips: &[Clip]) -> Result<Choice> {
+        // Most clips move the joints that others moved before them.
+        let is_rage = clips.iter().all(|c| c.game == ycd::clips::GAME);
+        let mut joints: Vec<(JointId, bool)> = clips
             .iter()
             .flat_map(|c| &c.tracks)
-            .filter(|t| !matches!(t.target.property, Property::Other(_)))
-            .map(|t| t.target.joint)
-            .filter(|id| id.is_joint() && *id != JointId::RootMotion)
+            .map(|t| (t.target.joint, !matches!(t.target.property, Property::Other(_))))
             .collect();
-        let covers = |s: &Skeleton| s.joints().iter().filter(|j| moved.contains(&j.id)).count();
-        if !self.given.is_empty() {
-            let best = best(self.given.iter().map(|s| (covers(s), true, s)));
-            if let Some((covered, skeleton)) = best.filter(|(covered, _)| *covered > 0 || moved.is_empty()) {
-                let note = (covered < moved.len()).then(|| {
-                    format!(
-                        "skeleton {} holds {covered} of the {} joints that move: the others hang from its root",
-                        skeleton.name,
-                        moved.len()
-                    )
-                });
-                return Ok((Cow::Borrowed(skeleton), note));
-            }
+        joints.sort_unstable();
+        joints.dedup();
+        let mut question = Vec::with_capacity(joints.len() * 6 + 9);
+        question.push(u8::from(is_rage));
+        question.extend((input as u64).to_le_bytes());
+        for (joint, moves) in &joints {
+            question.push(u8::from(*moves));
+            push_joint(&mut question, *joint);
         }
-        if clips.iter().all(|c| c.game == ycd::clips::GAME) {
+        let question = xxh3_128(&question);
+        if let Ok(chosen) = self.chosen.lock()
+            && let Some(choice) = chosen.get(&question)
+        {
+            return Ok(choice.clone());
+        }
+        let moved: FxHashSet<JointId> = joints
+            .into_iter()
+            .filter(|(id, moves)| *moves && id.is_joint() && *id != JointId::RootMotion)
+            .map(|(id, _)| id)
+            .collect();
+        let (skeleton, note) = self.look(input, clips, is_rage, &moved)?;
+        let choice = Choice { hash: hash(&skeleton), skeleton, note };
+        if let Ok(mut chosen) = self.chosen.lock() {
+            // Each holds a skeleton: a game has hundreds of sets of joints, not millions.
+            if chosen.len() >= MAX_CHOSEN {
+                chosen.clear();
+            }
+            chosen.insert(question, choice.clone());
+        }
+        Ok(choice)
+    }
+
+    fn look(
+        &self,
+        input: usize,
+        clips: &[Clip],
+        is_rage: bool,
+        moved: &FxHashSet<JointId>,
+    ) -> Result<(Arc<Skeleton>, Option<String>)> {
+        let covers = |s: &Skeleton| s.joints().iter().filter(|j| moved.contains(&j.id)).count();
+        let note = |s: &Skeleton, covered: usize| {
+            (covered < moved.len()).then(|| {
+                format!(
+                    "skeleton {} holds {covered} of the {} joints that move: the others hang from its root",
+                    s.name,
+                    moved.len()
+                )
+            })
+        };
+        if let Some((covered, skeleton)) = best(self.given.iter().map(|s| (covers(s), true, s)))
+            && (covered > 0 || moved.is_empty())
+        {
+            return Ok((skeleton.clone(), note(skeleton, covered)));
+        }
+        if is_rage {
             let skeleton = ycd::default_skeleton(clips)?;
             let note = (!self.given.is_empty())
                 .then(|| "no given skeleton holds a joint that moves: the default is taken".to_owned());
-            return Ok((Cow::Owned(skeleton), note));
+            return Ok((Arc::new(skeleton), note));
         }
-        let found = best(self.found.iter().map(|(i, s)| (covers(s), *i == input, s)));
-        if let Some((covered, skeleton)) = found.filter(|(covered, _)| *covered > 0) {
-            let note = (covered < moved.len()).then(|| {
-                format!(
-                    "skeleton {} holds {covered} of the {} joints that move: the others hang from its root",
-                    skeleton.name,
-                    moved.len()
-                )
-            });
-            return Ok((Cow::Borrowed(skeleton), note));
+        let found = self.found.iter().map(|f| (covers(&f.skeleton), f.inputs.contains(&input), &f.skeleton));
+        if let Some((covered, skeleton)) = best(found)
+            && covered > 0
+        {
+            return Ok((skeleton.clone(), note(skeleton, covered)));
         }
         let note = (!moved.is_empty()).then(|| "no skeleton holds its joints: they stand flat".to_owned());
-        Ok((Cow::Owned(Skeleton::new("none", Vec::new())?), note))
+        Ok((Arc::new(Skeleton::new("none", Vec::new())?), note))
     }
 }
 
+/// How many choices are remembered.
+const MAX_CHOSEN: usize = 4096;
+
+/// Hash of everything that a skeleton holds.
+pub fn hash(skeleton: &Skeleton) -> u64 {
+    let mut bytes = Vec::with_capacity(skeleton.joints().len() * 80);
+    let text = |bytes: &mut Vec<u8>, text: &str| {
+        bytes.extend((text.len() as u64).to_le_bytes());
+        bytes.extend(text.as_bytes());
+    };
+    text(&mut bytes, &skeleton.name);
+    for joint in skeleton.joints() {
+        push_joint(&mut bytes, joint.id);
+        text(&mut bytes, joint.name.as_deref().unwrap_or("\0"));
+        bytes.extend(joint.parent.map_or(u64::MAX, |p| p as u64).to_le_bytes());
+        let Trs { translation, rotation, scale } = joint.rest;
+        let values = translation.to_array().into_iter().chain(rotation.to_array()).chain(scale.to_array());
+        bytes.extend(values.flat_map(f32::to_le_bytes));
+    }
+    xxh3_64(&bytes)
+}
+
+fn push_joint(bytes: &mut Vec<u8>, joint: JointId) {
+    let (kind, value) = match joint {
+        JointId::RootMotion => (0, 0),
+        JointId::RageTag(tag) => (1, u32::from(tag)),
+        JointId::Crc32(crc) => (2, crc),
+        JointId::Camera(tag) => (3, u32::from(tag)),
+        JointId::Texture(tag) => (4, u32::from(tag)),
+    };
+    bytes.push(kind);
+    bytes.extend(value.to_le_bytes());
+}
+
 /// The one that covers most; of equal ones that of the own archive, then the first.
-fn best<'a>(all: impl Iterator<Item = (usize, bool, &'a Skeleton)>) -> Option<(usize, &'a Skeleton)> {
-    let mut best: Option<(usize, bool, &Skeleton)> = None;
+fn best<'a>(
+    all: impl Iterator<Item = (usize, bool, &'a Arc<Skeleton>)>,
+) -> Option<(usize, &'a Arc<Skeleton>)> {
+    let mut best: Option<(usize, bool, &Arc<Skeleton>)> = None;
     for one in all {
         if best.is_none_or(|b| (one.0, one.1) > (b.0, b.1)) {
             best = Some(one);
@@ -138,7 +260,7 @@ fn read_file(path: &Path) -> Result<Vec<Skeleton>> {
         let mut all = Vec::new();
         let mut errors = Vec::new();
         for entry in 0..source.entries().len() {
-            let scan = work::scan(&source, entry, &mut scratch);
+            let scan = work::scan(0, &source, entry, &mut scratch, None);
             all.extend(scan.skeletons);
             errors.extend(scan.errors);
         }

@@ -3,7 +3,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::find::{self, Input, Kind};
@@ -37,7 +40,7 @@ pub enum Source {
 }
 
 /// A part of an input that is read at once: a dictionary, or an entry of an archive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Unit {
     /// Index of the input.
     pub input: usize,
@@ -45,6 +48,8 @@ pub struct Unit {
     pub entry: usize,
     /// Stored bytes.
     pub size: u64,
+    /// Its items, where a look into the archive has found them all: then it is not read again.
+    pub found: Option<Vec<Item>>,
 }
 
 /// What becomes one output file, with its bytes.
@@ -71,6 +76,8 @@ pub struct Item {
 pub enum Content {
     /// A dictionary file.
     Dictionary(Vec<u8>),
+    /// An Animation that a look has met before, or that waits in [`Kept`].
+    Seen,
     /// An Animation.
     Object {
         /// Generation.
@@ -95,13 +102,61 @@ pub struct Read {
     pub notes: Vec<String>,
 }
 
-/// What a look into the objects of an archive finds beside clips.
+impl Item {
+    /// Identity of an Animation: equal ones are the same clip.
+    pub fn identity(&self) -> (u64, u128) {
+        (self.id, self.hash)
+    }
+
+    /// Bytes that it holds.
+    pub fn size(&self) -> u64 {
+        match &self.content {
+            Content::Dictionary(bytes) => bytes.len() as u64,
+            Content::Object { body, .. } => body.len() as u64,
+            Content::Seen => 0,
+        }
+    }
+}
+
+/// Animations that a look into archives has met, each with its bytes as long as there is room: what waits here is
+/// not unpacked a second time.
+#[derive(Debug)]
+pub struct Kept {
+    contents: Mutex<FxHashMap<(u64, u128), Option<Content>>>,
+    room: AtomicU64,
+}
+
+impl Kept {
+    /// With room for `bytes`.
+    pub fn new(bytes: u64) -> Self {
+        Kept { contents: Mutex::default(), room: AtomicU64::new(bytes) }
+    }
+
+    fn keep(&self, identity: (u64, u128), object: &Object<'_>) {
+        let Ok(mut contents) = self.contents.lock() else { return };
+        contents.entry(identity).or_insert_with(|| {
+            let size = object.body.len() as u64;
+            let take = |room: u64| room.checked_sub(size);
+            let fits = self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
+            fits.then(|| content(object))
+        });
+    }
+
+    /// Gives the bytes of an Animation, once.
+    pub fn take(&self, identity: (u64, u128)) -> Option<Content> {
+        self.contents.lock().ok()?.get_mut(&identity)?.take()
+    }
+}
+
+/// What a look into the objects of an archive finds.
 #[derive(Debug, Default)]
 pub struct Scan {
     /// Skeletons, in stored order.
     pub skeletons: Vec<Skeleton>,
-    /// Whether there are Animations.
-    pub has_animations: bool,
+    /// Animations, in stored order, without their bytes.
+    pub items: Vec<Item>,
+    /// Whether something could not be read: the entry is read again, and its faults are reported, with its clips.
+    pub is_damaged: bool,
     /// AnimSets: name, id, pairs of clip ids.
     pub sets: Vec<anvil_sets::AnimSet>,
     /// Entities that name clips: name, id, clip ids.
@@ -141,21 +196,36 @@ pub fn open(input: &Input, options: &anvil::Options) -> Result<Source> {
     }
 }
 
-/// Looks through one entry for everything but the clips themselves.
-pub fn scan(source: &AnvilSource, entry: usize, scratch: &mut anvil::Scratch) -> Scan {
+/// Looks through one entry. Bytes of Animations go to `kept`.
+pub fn scan(
+    input: usize,
+    source: &AnvilSource,
+    entry: usize,
+    scratch: &mut anvil::Scratch,
+    kept: Option<&Kept>,
+) -> Scan {
     let mut scan = Scan::default();
     let result = source.for_each_object(entry, scratch, &mut |object| {
-        // A damaged object is reported when the clips are read, or here where there are none.
-        let Ok(object) = object else { return };
+        let Ok(object) = object else {
+            scan.is_damaged = true;
+            return;
+        };
+        let place = |e: Error| e.in_entry(label(&object)).in_file(source.path());
         match object.class {
-            class::ANIMATION => scan.has_animations = true,
+            class::ANIMATION => {
+                let item = item(input, &object, Content::Seen);
+                if let Some(kept) = kept {
+                    kept.keep(item.identity(), &object);
+                }
+                scan.items.push(item);
+            }
             class::SKELETON => match anvil_skeleton::read(&object) {
                 Ok(skeleton) => scan.skeletons.push(skeleton),
-                Err(e) => scan.errors.push(e.in_entry(label(&object)).in_file(source.path())),
+                Err(e) => scan.errors.push(place(e)),
             },
             class::ANIM_SET => match anvil_sets::read_anim_set(&object) {
                 Ok(set) => scan.sets.push(set),
-                Err(e) => scan.errors.push(e.in_entry(label(&object)).in_file(source.path())),
+                Err(e) => scan.errors.push(place(e)),
             },
             _ => {
                 let clips = anvil_sets::entity_clips(&object);
@@ -165,8 +235,7 @@ pub fn scan(source: &AnvilSource, entry: usize, scratch: &mut anvil::Scratch) ->
             }
         }
     });
-    // An entry that cannot be unpacked counts as one with clips, so that it is reported once, with them.
-    scan.has_animations |= result.is_err();
+    scan.is_damaged |= result.is_err();
     scan.notes.extend(scratch.notes().iter().cloned());
     scan
 }
@@ -175,74 +244,87 @@ fn label(object: &Object<'_>) -> String {
     format!("\"{}\" ({:X})", object.name, object.id)
 }
 
-/// The items of a unit, and what could not be read of it.
+/// What a unit holds.
+#[derive(Debug, Default)]
+pub struct Contents {
+    /// Index of its input, and of its entry there.
+    pub input: usize,
+    /// See [`Unit::entry`].
+    pub entry: usize,
+    /// Its items.
+    pub items: Vec<Item>,
+    /// What could not be read of it.
+    pub errors: Vec<Error>,
+    /// How open questions were decided.
+    pub notes: Vec<String>,
+}
+
+/// Reads a unit.
 pub fn items(
     inputs: &[Input],
     sources: &[Option<Source>],
-    unit: Unit,
+    unit: &Unit,
     scratch: &mut anvil::Scratch,
-) -> (Vec<Item>, Vec<Error>) {
+) -> Contents {
     let input = &inputs[unit.input];
-    let mut items = Vec::new();
-    let mut errors = Vec::new();
+    let mut out = Contents { input: unit.input, entry: unit.entry, ..Contents::default() };
+    let dictionary = |bytes: Vec<u8>, entry: Option<&rpf7::Entry>| Item {
+        input: unit.input,
+        entry: entry.map(|e| e.path.clone()),
+        name: entry.map_or(input.stem(), |e| find::stem(e.name())).to_owned(),
+        inside: entry.map(|e| e.path.clone()),
+        id: 0,
+        hash: xxh3_128(&bytes),
+        content: Content::Dictionary(bytes),
+    };
     match &sources[unit.input] {
-        Some(Source::Dictionary) => match fs::read(&input.path) {
-            Ok(bytes) => items.push(Item {
-                input: unit.input,
-                entry: None,
-                name: input.stem().to_owned(),
-                inside: None,
-                id: 0,
-                hash: xxh3_128(&bytes),
-                content: Content::Dictionary(bytes),
-            }),
-            Err(e) => errors.push(Error::io("cannot be read", e).in_file(&input.path)),
+        Some(Source::Dictionary) => match find::read_file(&input.path) {
+            Ok(bytes) => out.items.push(dictionary(bytes, None)),
+            Err(e) => out.errors.push(e.in_file(&input.path)),
         },
         Some(Source::Rpf { file, entries, .. }) => {
             let entry = &entries[unit.entry];
             let mut bytes = Vec::new();
             match entry.read(file, &mut bytes) {
-                Ok(()) => items.push(Item {
-                    input: unit.input,
-                    entry: Some(entry.path.clone()),
-                    name: find::stem(entry.name()).to_owned(),
-                    inside: Some(entry.path.clone()),
-                    id: 0,
-                    hash: xxh3_128(&bytes),
-                    content: Content::Dictionary(bytes),
-                }),
-                Err(e) => errors.push(e.in_file(&input.path)),
+                Ok(()) => out.items.push(dictionary(bytes, Some(entry))),
+                Err(e) => out.errors.push(e.in_file(&input.path)),
             }
         }
         Some(Source::Anvil(source)) => {
-            let mut failed = Vec::new();
             let result = source.for_each_object(unit.entry, scratch, &mut |object| match object {
-                Ok(object) if object.class == class::ANIMATION => items.push(item(unit.input, &object)),
+                Ok(object) if object.class == class::ANIMATION => {
+                    out.items.push(item(unit.input, &object, content(&object)));
+                }
                 Ok(_) => {}
-                Err(e) => failed.push(e),
+                Err(e) => out.errors.push(e),
             });
-            errors.append(&mut failed);
-            errors.extend(result.err());
+            out.errors.extend(result.err());
+            out.notes.extend(scratch.notes().iter().cloned());
         }
         None => {}
     }
-    (items, errors)
+    out
 }
 
-fn item(input: usize, object: &Object<'_>) -> Item {
+fn item(input: usize, object: &Object<'_>, content: Content) -> Item {
     Item {
         input,
-        entry: Some(label(object)),
+        // The readers name the Animation themselves.
+        entry: None,
         name: object.name.clone(),
         inside: None,
         id: object.id,
         hash: xxh3_128(object.body),
-        content: Content::Object {
-            generation: object.generation,
-            header: object.header.to_vec(),
-            body: object.body.to_vec(),
-            body_offset: object.body_offset,
-        },
+        content,
+    }
+}
+
+fn content(object: &Object<'_>) -> Content {
+    Content::Object {
+        generation: object.generation,
+        header: object.header.to_vec(),
+        body: object.body.to_vec(),
+        body_offset: object.body_offset,
     }
 }
 
@@ -282,9 +364,10 @@ pub fn read(item: &Item, source: &str) -> Result<Read> {
                 Generation::Ids64 => rr::read(&object, source),
                 Generation::Ids32 => sws::read(&object, source),
             };
-            // The readers name the Animation themselves.
             Ok(Read { clips: vec![clip?], ..Read::default() })
         }
+        Content::Seen => Err(Error::unsupported("its first place could not be read")
+            .in_entry(format!("\"{}\" ({:X})", item.name, item.id))),
     }
 }
 
@@ -303,7 +386,7 @@ pub fn dictionary<'a>(bytes: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<ycd::
 /// What clips of `input` say of where they come from: its relative path, and the archive's entry behind it.
 pub fn source_text(input: &Input, item: &Item) -> String {
     match (input.kind, &item.content) {
-        (Kind::Anvil(anvil::Kind::Forge | anvil::Kind::Data), Content::Object { .. }) => {
+        (Kind::Anvil(anvil::Kind::Forge | anvil::Kind::Data), _) => {
             format!("{}/{}", input.relative, item.name)
         }
         (Kind::Rpf, _) => format!("{}/{}", input.relative, item.inside.as_deref().unwrap_or(&item.name)),

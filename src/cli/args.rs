@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 
-use crate::batch::run::Additive;
+use crate::batch::settings::Additive;
 use crate::resample::Bake;
 
 /// What is written.

@@ -10,10 +10,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
-use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::json;
 
-use crate::batch::run::{Passes, Select};
+use crate::batch::settings::{Globs, Passes, Select};
 use crate::batch::{self, Settings};
 use crate::container::{anvil, codec::Codec};
 use crate::error::{Error, Result};
@@ -69,7 +68,7 @@ fn convert(args: args::Convert, to: args::To) -> Result<ExitCode> {
             json!({
                 "event": "end", "clips": outcome.clips, "finished": outcome.finished, "files": outcome.files,
                 "errors": outcome.errors, "repeated": outcome.repeated, "leftOut": outcome.left_out,
-                "elsewhere": outcome.elsewhere, "keys": outcome.keys, "seconds": outcome.seconds,
+                "stopped": outcome.stopped, "elsewhere": outcome.elsewhere, "keys": outcome.keys, "seconds": outcome.seconds,
                 "exitCode": outcome.exit_code(),
             })
         );
@@ -93,8 +92,8 @@ fn settings(args: args::Convert, to: args::To) -> Result<Settings> {
     };
     let mut settings = Settings::new(args.inputs, args.out.unwrap_or_default(), write);
     settings.select = Select {
-        clips: globs(&args.clip)?,
-        exclude: globs(&args.exclude)?,
+        clips: Globs::new(&args.clip)?,
+        exclude: Globs::new(&args.exclude)?,
         min_length_s: args.min_length,
         game: args.game,
     };
@@ -130,28 +129,15 @@ fn settings(args: args::Convert, to: args::To) -> Result<Settings> {
     Ok(settings)
 }
 
-fn globs(patterns: &[String]) -> Result<Option<GlobSet>> {
-    if patterns.is_empty() {
-        return Ok(None);
-    }
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        set.add(Glob::new(pattern).map_err(|e| Error::usage(format!("pattern {pattern}: {e}")))?);
-    }
-    set.build().map(Some).map_err(|e| Error::usage(e.to_string()))
-}
-
 fn codec(name: Option<&str>) -> Result<Option<Codec>> {
     name.map(|name| name.parse()).transpose()
 }
 
 fn merge(args: &args::Merge) -> Result<ExitCode> {
-    let manifest = batch::merge::merge(&args.outs)?;
-    eprintln!(
-        "{} clips in {} files, {} failures",
-        manifest.clips.len(),
-        manifest.files.len(),
-        manifest.errors.len()
-    );
-    Ok(ExitCode::from(u8::from(!manifest.errors.is_empty())))
+    let merged = batch::merge::merge(&args.outs)?;
+    eprintln!("{} clips in {} files, {} failures", merged.clips, merged.files, merged.failures);
+    for shard in &merged.missing {
+        eprintln!("error: shard {shard} has no manifest: it has not run, or was stopped");
+    }
+    Ok(ExitCode::from(u8::from(merged.failures > 0 || !merged.missing.is_empty())))
 }

@@ -7,12 +7,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
 use crate::batch::{Outcome, Progress};
-use crate::error::Error;
 use crate::write::manifest::{ClipRow, ErrorRow};
 
 /// A bar on standard error where that is a terminal; errors in any case; with `json`, events on standard output.
 pub struct Terminal {
     bar: ProgressBar,
+    working: ProgressStyle,
     json: bool,
     list: bool,
 }
@@ -26,10 +26,12 @@ impl Terminal {
             ProgressDrawTarget::stderr_with_hz(10)
         };
         let bar = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len}  {msg}  {eta} left  {prefix}") {
-            bar.set_style(style);
-        }
-        Terminal { bar, json, list }
+        let style = |template| {
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+        };
+        bar.set_style(style("{spinner} {wide_msg}"));
+        let working = style("{bar:24} {percent:>3} %  {msg}  {eta} left  {prefix}");
+        Terminal { bar, working, json, list }
     }
 
     /// Takes the bar away.
@@ -50,20 +52,33 @@ fn line(text: &str) {
 }
 
 impl Progress for Terminal {
-    fn begin(&mut self, total: usize) {
-        self.bar.set_length(total as u64);
-        self.event(&json!({ "event": "begin", "units": total }));
+    fn look(&mut self, name: &str) {
+        self.bar.set_message(format!("looking through {name}"));
+        self.bar.tick();
+        self.event(&json!({ "event": "look", "name": name }));
     }
 
-    fn advance(&mut self, units: usize, name: &str, outcome: &Outcome) {
-        self.bar.inc(units as u64);
-        let keys = outcome.keys as f64 / outcome.seconds.max(1e-3);
-        self.bar.set_message(format!("{} clips, {} keys/s", outcome.clips, short(keys)));
-        self.bar.set_prefix(name.to_owned());
-        self.event(&json!({
-            "event": "progress", "units": units, "clips": outcome.clips, "keys": outcome.keys,
-            "seconds": outcome.seconds, "name": name,
-        }));
+    fn begin(&mut self, units: usize, bytes: u64) {
+        self.bar.set_style(self.working.clone());
+        self.bar.set_message("");
+        self.bar.set_length(bytes);
+        self.event(&json!({ "event": "begin", "units": units, "bytes": bytes }));
+    }
+
+    fn advance(&mut self, units: usize, bytes: u64, name: &str, outcome: &Outcome) {
+        // Bytes tell more of the time left than entries, which differ by a factor of thousands.
+        self.bar.inc(bytes);
+        if !self.bar.is_hidden() {
+            let keys = outcome.fresh_keys as f64 / outcome.seconds.max(1e-3);
+            self.bar.set_message(format!("{} clips, {} keys/s", outcome.clips, short(keys)));
+            self.bar.set_prefix(name.to_owned());
+        }
+        if units > 0 {
+            self.event(&json!({
+                "event": "progress", "units": units, "bytes": bytes, "clips": outcome.clips,
+                "keys": outcome.keys, "seconds": outcome.seconds, "name": name,
+            }));
+        }
     }
 
     fn clip(&mut self, row: &ClipRow, fresh: bool) {
@@ -85,10 +100,9 @@ impl Progress for Terminal {
         }
     }
 
-    fn failed(&mut self, error: &Error) {
+    fn failed(&mut self, error: &ErrorRow) {
         self.bar.suspend(|| eprintln!("error: {error}"));
-        let row = ErrorRow::from(error);
-        self.event(&json!({ "event": "error", "error": row }));
+        self.event(&json!({ "event": "error", "error": error }));
     }
 }
 
@@ -104,7 +118,8 @@ fn short(n: f64) -> String {
 pub fn summary(outcome: &Outcome, out: &Path) -> String {
     let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let mut text = format!(
-        "{} in {} written to {}",
+        "{}{} in {} written to {}",
+        if outcome.stopped { "stopped: " } else { "" },
         plural(outcome.clips - outcome.finished, "clip"),
         plural(outcome.files, "file"),
         out.display()

@@ -1,16 +1,13 @@
 //! The source side of [`verify`](super::verify): clips as the readers give them, before any pass, with the rig
 //! that a conversion would put them on.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use rayon::prelude::*;
-
 use crate::batch::find::{self, Input};
+use crate::batch::plan::plan;
 use crate::batch::skeletons::Skeletons;
-use crate::batch::work::{self, Names, Source, Unit};
+use crate::batch::work::{self, Contents, Names, Source, Unit};
 use crate::container::anvil;
-use crate::container::forge::Entry;
 use crate::error::{Error, Result};
 use crate::model::{Clip, Skeleton};
 use crate::rig;
@@ -56,10 +53,7 @@ impl Sources {
             return Err(Error::usage("found no .ycd, .forge, .data or .Animation").in_file(path));
         }
         let names = Names::with_files(&options.names)?;
-        let mut skeletons = Skeletons::default();
-        if let Some(path) = &options.skeleton {
-            skeletons.given = Skeletons::given(path)?;
-        }
+        let mut skeletons = Skeletons::new(options.skeleton.as_deref())?;
         let mut sources = Vec::with_capacity(inputs.len());
         for input in &inputs {
             match work::open(input, &options.anvil) {
@@ -70,42 +64,11 @@ impl Sources {
                 }
             }
         }
-        let archives: Vec<(usize, &[Entry])> = sources
-            .iter()
-            .enumerate()
-            .filter_map(|(i, s)| match s {
-                Some(Source::Anvil(s)) if s.kind() == anvil::Kind::Forge => Some((i, s.entries())),
-                _ => None,
-            })
-            .collect();
-        let tables: Vec<&[Entry]> = archives.iter().map(|(_, entries)| *entries).collect();
-        // A later archive's entry of one id stands for that of an earlier one, as in a conversion.
-        let replaced: HashMap<usize, Vec<usize>> =
-            archives.iter().map(|(i, _)| *i).zip(anvil::superseded(&tables)).collect();
-        let mut units = Vec::new();
-        for (input, source) in sources.iter().enumerate() {
-            match source {
-                Some(Source::Anvil(source)) => {
-                    let replaced = replaced.get(&input).map_or(&[][..], Vec::as_slice);
-                    let found: Vec<Vec<Skeleton>> = (0..source.entries().len())
-                        .into_par_iter()
-                        .filter(|entry| !replaced.contains(entry))
-                        .map_init(anvil::Scratch::new, |scratch, entry| {
-                            work::scan(source, entry, scratch).skeletons
-                        })
-                        .collect();
-                    skeletons.found.extend(found.into_iter().flatten().map(|s| (input, s)));
-                    let left = (0..source.entries().len()).filter(|entry| !replaced.contains(entry));
-                    units.extend(left.map(|entry| Unit { input, entry, size: 0 }));
-                }
-                Some(Source::Rpf { entries, problems, .. }) => {
-                    errors.extend(problems.iter().map(|e| Error::new(e.kind(), e.to_string())));
-                    units.extend((0..entries.len()).map(|entry| Unit { input, entry, size: 0 }));
-                }
-                Some(Source::Dictionary) => units.push(Unit { input, entry: 0, size: 0 }),
-                None => {}
-            }
-        }
+        // As a conversion looks through them.
+        let plan = plan(&inputs, &sources, &mut skeletons, |_| {});
+        errors.extend(plan.errors);
+        let mut units = plan.units;
+        units.iter_mut().for_each(|unit| unit.found = None);
         Ok((Sources { inputs, sources, units, skeletons, names }, errors))
     }
 
@@ -115,14 +78,14 @@ impl Sources {
     }
 
     /// Reads a unit.
-    pub fn read(&self, unit: Unit, scratch: &mut anvil::Scratch) -> (Vec<Group>, Vec<Error>) {
+    pub fn read(&self, unit: &Unit, scratch: &mut anvil::Scratch) -> (Vec<Group>, Vec<Error>) {
         let input = &self.inputs[unit.input];
-        let (items, mut errors) = work::items(&self.inputs, &self.sources, unit, scratch);
+        let Contents { items, mut errors, .. } = work::items(&self.inputs, &self.sources, unit, scratch);
         let mut groups = Vec::new();
         for item in items {
             let group = work::read(&item, &work::source_text(input, &item)).and_then(|read| {
                 errors.extend(read.errors.into_iter().map(|e| e.in_file(&input.path)));
-                let (skeleton, _) = self.skeletons.choose(unit.input, &read.clips)?;
+                let skeleton = self.skeletons.choose(unit.input, &read.clips)?.skeleton;
                 Ok(Group { rig: rig::build(&skeleton, &read.clips, &self.names)?, clips: read.clips })
             });
             match group {

@@ -29,7 +29,8 @@ use super::{files_below, open};
 use crate::container::anvil;
 use crate::error::{Error, Result};
 use crate::model::{Clip, Curve, JointId, Property, Sampler, Skeleton, Timeline};
-use crate::write::manifest::Manifest;
+use crate::resample::follow_thighs;
+use crate::write::manifest::{ClipRow, Manifest};
 
 /// Keys nearer to each other than this are one instant: clocks of several tracks state it with different last
 /// digits.
@@ -478,7 +479,7 @@ pub fn verify(source: &Path, output: &Path, options: &sources::Options) -> Resul
         let parts: Vec<Part> = round
             .par_iter()
             .map_init(anvil::Scratch::new, |scratch, unit| {
-                let (groups, errors) = sources.read(*unit, scratch);
+                let (groups, errors) = sources.read(unit, scratch);
                 let mut part =
                     Part { problems: errors.iter().map(|e| e.to_string()).collect(), ..Part::default() };
                 groups.iter().for_each(|group| part.group(group, &index));
@@ -538,7 +539,15 @@ impl Part {
                 let Some(animation) = animation else {
                     return Err(Error::unsupported("the file has no such animation"));
                 };
-                compare(&group.rig, clip, &shown, animation, &written.output)
+                // Bones that the conversion let follow others, as the file states, are part of the pose.
+                let follows =
+                    animation.extras.as_ref().is_some_and(|e| e.get(ClipRow::THIGH_ROLLS).is_some());
+                if !follows {
+                    return compare(&group.rig, clip, &shown, animation, &written.output);
+                }
+                let mut clip = clip.clone();
+                follow_thighs(&mut clip, &group.rig);
+                compare(&group.rig, &clip, &shown, animation, &written.output)
             });
             match result {
                 Ok(report) => self.reports.push(report),

@@ -8,6 +8,9 @@ use crate::container::object::{Generation, Object, class};
 use crate::error::{Error, Result};
 use crate::model::{Clip, ClipId};
 
+/// The game's name in extras and manifest.
+pub const GAME: &str = "RR";
+
 /// Decodes an Animation.
 ///
 /// Body, little-endian, from the byte after the extension word (seed, Body order; names: notes 3, equal CRC-32):
@@ -146,7 +149,7 @@ fn decode(object: &Object, source: &str) -> Result<(Clip, ClipCensus)> {
         id: ClipId { value: object.id, min_digits: 1 },
         name: object.name.clone(),
         short_name: object.name.clone(),
-        game: "RR",
+        game: GAME,
         source: source.to_owned(),
         length_s: f64::from(length),
         additive: additive || additive_match,

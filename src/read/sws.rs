@@ -8,6 +8,9 @@ use crate::container::object::{Generation, Object, class};
 use crate::error::{Error, Result};
 use crate::model::{Clip, ClipId};
 
+/// The game's name in extras and manifest.
+pub const GAME: &str = "SWS";
+
 /// Decodes an Animation.
 ///
 /// Body, little-endian, from the table's first byte (seed, Shaun White Skateboarding; readings marked D are the
@@ -157,7 +160,7 @@ fn decode(object: &Object, source: &str) -> Result<(Clip, ClipCensus)> {
         id: ClipId { value: game_id, min_digits: 1 },
         name: object.name.clone(),
         short_name: object.name.clone(),
-        game: "SWS",
+        game: GAME,
         source: source.to_owned(),
         length_s: f64::from(length),
         additive: false,

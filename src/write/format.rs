@@ -28,6 +28,14 @@ impl Format {
             Format::YcdXml => "ycd.xml",
         }
     }
+
+    /// The extensions of the files beside it.
+    pub fn companions(self) -> &'static [&'static str] {
+        match self {
+            Format::Gltf => &["bin"],
+            Format::Glb | Format::Fbx | Format::YcdXml => &[],
+        }
+    }
 }
 
 /// Options of all writers.

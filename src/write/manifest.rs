@@ -1,5 +1,10 @@
 //! `manifest.json`: what was written, from what, and everything that a file could not say.
 
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Write};
+
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -147,7 +152,7 @@ impl ClipRow {
 }
 
 /// Something that failed.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ErrorRow {
     /// The input, as it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,6 +165,9 @@ pub struct ErrorRow {
     pub offset: Option<u64>,
     /// What was found and what was expected.
     pub message: String,
+    /// The output file that was written all the same, without what failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
 }
 
 impl From<&Error> for ErrorRow {
@@ -169,17 +177,34 @@ impl From<&Error> for ErrorRow {
             entry: e.entry().map(str::to_owned),
             offset: e.offset(),
             message: e.message().to_owned(),
+            output: None,
         }
     }
 }
 
-/// A sentence about an input as a whole.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// As [`Error`] prints itself.
+impl fmt::Display for ErrorRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for place in [&self.file, &self.entry].into_iter().flatten() {
+            write!(f, "{place}: ")?;
+        }
+        if let Some(offset) = self.offset {
+            write!(f, "at offset 0x{offset:X}: ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// A sentence about an input or an output file as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NoteRow {
     /// Where it applies.
     pub source: String,
     /// The sentence.
     pub note: String,
+    /// The output file of which it speaks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
 }
 
 /// An output file.
@@ -187,14 +212,16 @@ pub struct NoteRow {
 pub struct FileRow {
     /// Path, relative to the output folder.
     pub output: String,
-    /// Hash of all that it depends on.
+    /// Hashes of all that it depends on: what it is made of, what was chosen by, what was chosen.
     pub key: String,
-    /// Bytes.
+    /// Bytes, those of companions included.
     pub bytes: u64,
+    /// Its place among all files of the run, shards or not.
+    pub order: u64,
 }
 
 /// Which clips an object of the game names: an AnimSet's pairs, an Entity's list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UseRow {
     /// `AnimSet` or `Entity`.
     pub class: String,
@@ -212,34 +239,202 @@ pub struct UseRow {
     pub clips: Vec<String>,
 }
 
-/// The whole manifest.
+/// Counts of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Totals {
+    /// Clips written.
+    pub clips: u64,
+    /// Files, companions not counted.
+    pub files: u64,
+    /// Keys of tracks that move joints.
+    pub keys: u64,
+    /// Failures.
+    pub failures: u64,
+    /// Clips with warnings.
+    pub clips_with_warnings: u64,
+    /// Clips that repeat others and were not written again.
+    pub repeated: u64,
+    /// Clips that the selection left out.
+    pub left_out: u64,
+    /// Clips in which thigh-roll bones follow their thighs.
+    #[serde(default)]
+    pub thigh_rolls: u64,
+    /// Joints whose names no dictionary knows: clips that move each.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unknown_joints: BTreeMap<String, u64>,
+    /// Tracks that no joint shows: how many of each number or kind.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tracks_kept: BTreeMap<String, u64>,
+}
+
+/// The whole manifest. Its file has one row a line, and what is long comes last, so that it can be read and written
+/// row by row: see [`read`] and [`Manifest::write`].
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Manifest {
     /// Program and version.
     pub generator: String,
-    /// Clips, in the order of the inputs.
-    pub clips: Vec<ClipRow>,
+    /// Which part of the work it speaks of: `K/N`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<String>,
+    /// Counts.
+    #[serde(default)]
+    pub totals: Totals,
     /// Failures.
+    #[serde(default)]
     pub errors: Vec<ErrorRow>,
-    /// Notes on inputs.
+    /// Notes on inputs and files.
     #[serde(default)]
     pub notes: Vec<NoteRow>,
     /// Objects that name clips.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub uses: Vec<UseRow>,
-    /// Output files.
+    /// Output files, in the order of the inputs.
     #[serde(default)]
     pub files: Vec<FileRow>,
+    /// Clips, in the order of their files.
+    #[serde(default)]
+    pub clips: Vec<ClipRow>,
 }
 
 impl Manifest {
-    /// As JSON, one field a line.
+    /// Writes everything but [`Manifest::files`] and [`Manifest::clips`], whose rows the two functions write: each
+    /// as JSON on one line, through [`Rows::row`] or [`Rows::raw`].
     ///
     /// # Errors
-    /// None in practice: it is made of strings and numbers.
-    pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
-        let mut text = serde_json::to_vec_pretty(self)?;
-        text.push(b'\n');
-        Ok(text)
+    /// Those of `out`.
+    pub fn write<W: Write>(
+        &self,
+        out: &mut W,
+        files: impl FnOnce(&mut Rows<'_, W>) -> io::Result<()>,
+        clips: impl FnOnce(&mut Rows<'_, W>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        write!(out, "{{\n\"generator\": {}", serde_json::to_string(&self.generator)?)?;
+        if let Some(shard) = &self.shard {
+            write!(out, ",\n\"shard\": {}", serde_json::to_string(shard)?)?;
+        }
+        write!(out, ",\n\"totals\": {}", serde_json::to_string(&self.totals)?)?;
+        fn all<W: Write, T: Serialize>(rows: &mut Rows<'_, W>, all: &[T]) -> io::Result<()> {
+            all.iter().try_for_each(|row| rows.row(row))
+        }
+        list(out, "errors", |rows| all(rows, &self.errors))?;
+        list(out, "notes", |rows| all(rows, &self.notes))?;
+        list(out, "uses", |rows| all(rows, &self.uses))?;
+        list(out, "files", files)?;
+        list(out, "clips", clips)?;
+        out.write_all(b"\n}\n")
+    }
+}
+
+fn list<W: Write>(
+    out: &mut W,
+    name: &str,
+    fill: impl FnOnce(&mut Rows<'_, W>) -> io::Result<()>,
+) -> io::Result<()> {
+    write!(out, ",\n\"{name}\": [")?;
+    let mut rows = Rows { out, first: true };
+    fill(&mut rows)?;
+    let empty = rows.first;
+    out.write_all(if empty { b"]" } else { b"\n]" })
+}
+
+/// Rows of one list of a manifest that is being written.
+#[derive(Debug)]
+pub struct Rows<'a, W> {
+    out: &'a mut W,
+    first: bool,
+}
+
+impl<W: Write> Rows<'_, W> {
+    /// Writes a row.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn row(&mut self, row: &impl Serialize) -> io::Result<()> {
+        self.separate()?;
+        serde_json::to_writer(&mut *self.out, row)?;
+        Ok(())
+    }
+
+    /// Writes a row that is JSON already.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn raw(&mut self, row: &[u8]) -> io::Result<()> {
+        self.separate()?;
+        self.out.write_all(row)
+    }
+
+    fn separate(&mut self) -> io::Result<()> {
+        let separator: &[u8] = if self.first { b"\n " } else { b",\n " };
+        self.first = false;
+        self.out.write_all(separator)
+    }
+}
+
+/// Reads a manifest row by row: `clip` gets each clip with all that comes before the clips in the file, whose own
+/// list of clips stays empty. Returns that.
+///
+/// # Errors
+/// What is no manifest.
+pub fn read(from: impl io::Read, clip: &mut dyn FnMut(&Manifest, ClipRow)) -> serde_json::Result<Manifest> {
+    let mut deserializer = serde_json::Deserializer::from_reader(from);
+    let manifest = serde::Deserializer::deserialize_map(&mut deserializer, Reader(clip))?;
+    deserializer.end()?;
+    Ok(manifest)
+}
+
+struct Reader<'a>(&'a mut dyn FnMut(&Manifest, ClipRow));
+
+impl<'de> Visitor<'de> for Reader<'_> {
+    type Value = Manifest;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a manifest")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Manifest, A::Error> {
+        let mut manifest = Manifest::default();
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "generator" => manifest.generator = map.next_value()?,
+                "shard" => manifest.shard = map.next_value()?,
+                "totals" => manifest.totals = map.next_value()?,
+                "errors" => manifest.errors = map.next_value()?,
+                "notes" => manifest.notes = map.next_value()?,
+                "uses" => manifest.uses = map.next_value()?,
+                "files" => manifest.files = map.next_value()?,
+                "clips" => map.next_value_seed(Clips(&manifest, self.0))?,
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(manifest)
+    }
+}
+
+struct Clips<'a>(&'a Manifest, &'a mut dyn FnMut(&Manifest, ClipRow));
+
+impl<'de> DeserializeSeed<'de> for Clips<'_> {
+    type Value = ();
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Clips<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of clips")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while let Some(row) = seq.next_element()? {
+            self.1(self.0, row);
+        }
+        Ok(())
     }
 }

@@ -349,24 +349,30 @@ impl Forge {
         }
     }
 
+    /// An entry's bytes in the file: with what stands before its payload.
+    pub fn payload(&self, entry: &Entry) -> Vec<u8> {
+        let mut out = Vec::new();
+        if self.filedata {
+            out.extend(b"FILEDATA");
+            out.extend(entry.name.as_bytes());
+            out.resize(0x187, 0);
+            out.extend((entry.id as u32).to_le_bytes());
+            out.extend(0u32.to_le_bytes());
+            out.resize(0x1AF, 0);
+            out.extend(entry.class.to_le_bytes());
+            out.resize(0x1B8, 0);
+        }
+        if self.prefix {
+            out.extend([0xDE, 0xAD, 0xBE, 0xEF]);
+        }
+        out.extend(&entry.payload);
+        out
+    }
+
     pub fn write(&self, entries: &[Entry]) -> Vec<u8> {
         let mut all = entries.to_vec();
         for entry in &mut all {
-            if self.prefix {
-                entry.payload.splice(0..0, [0xDE, 0xAD, 0xBE, 0xEF]);
-            }
-            if self.filedata {
-                let mut header = b"FILEDATA".to_vec();
-                header.extend(entry.name.as_bytes());
-                header.resize(0x187, 0);
-                header.extend((entry.id as u32).to_le_bytes());
-                header.extend(0u32.to_le_bytes());
-                header.resize(0x1AF, 0);
-                header.extend(entry.class.to_le_bytes());
-                header.resize(0x1B8, 0);
-                header.extend(&entry.payload);
-                entry.payload = header;
-            }
+            entry.payload = self.payload(entry);
         }
         if self.special {
             let special = |id, name: &str| Entry { id, name: name.into(), class: 0, payload: vec![7; 64] };

@@ -92,7 +92,7 @@ struct Uv {
 
 impl Uv {
     /// Of the rows U and V, as near to `before` as one turn can be written (by whole turns, and by half turns with
-    /// both scales negated). `None` where the axes are not at right angles.
+    /// both scales negated). `None` where the axes are not at right angles, or f32 cannot say it.
     fn of(u: DVec3, v: DVec3, before: Option<f64>) -> Option<Uv> {
         // The images of the two axes.
         let (x, y) = ([u.x, v.x], [u.y, v.y]);
@@ -116,7 +116,9 @@ impl Uv {
         }
         let (sin, cos) = libm::sincos(rotation);
         let scale = [cos * x[0] - sin * x[1], sin * y[0] + cos * y[1]];
-        Some(Uv { offset: [u.z, v.z], rotation, scale })
+        // Rows at the end of f32's range.
+        let fits = scale.iter().all(|s| (*s as f32).is_finite());
+        fits.then_some(Uv { offset: [u.z, v.z], rotation, scale })
     }
 
     /// The rows.
