@@ -12,12 +12,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anim2gltf::model::JointId;
-use anim2gltf::names::rage;
 use anvil_clip::{BoneSpec, ClipSpec, Keys, TrackSpec};
 use anvil_container::{Container, Entry, Forge, Pack, crc32};
 use glam::{DQuat, DVec3};
 use support::glb::Glb;
+use support::sample;
 use support::ycd_writer::{self as ycd, Format, Random};
 
 fn golden() -> PathBuf {
@@ -29,84 +28,6 @@ fn turn(axis: DVec3, degrees: f64) -> DQuat {
     let half = degrees.to_radians() / 2.0;
     let (s, c) = (libm::sin(half), libm::cos(half));
     DQuat::from_xyzw(axis.x * s, axis.y * s, axis.z * s, c)
-}
-
-/// A person that walks on, and one that stands and breathes.
-fn sample() -> Vec<u8> {
-    const FRAMES: usize = 33;
-    let skeleton = rage::ped_skeleton(&|_| false).expect("the table is sound");
-    let rest = |name: &str| {
-        let bone = rage::ped_bone_by_name(name).expect("a bone of the table");
-        let joint = skeleton.find(JointId::RageTag(bone.tag)).expect("a joint");
-        (bone.tag, skeleton.joints()[joint].rest)
-    };
-    let swing = |name: &str, axis: DVec3, angle: &dyn Fn(f64) -> f64| {
-        let (tag, rest) = rest(name);
-        let keys: Vec<[f32; 4]> = (0..FRAMES)
-            .map(|i| {
-                let phase = i as f64 / (FRAMES - 1) as f64 * std::f64::consts::TAU;
-                (rest.rotation.as_dquat() * turn(axis, angle(phase))).normalize().as_quat().to_array()
-            })
-            .collect();
-        ycd::Track::rotations(tag, 1, &keys)
-    };
-    let (x, y, z) = (DVec3::X, DVec3::Y, DVec3::Z);
-    let step = 1.4;
-    let mut walk = vec![
-        ycd::Track::vectors(
-            0,
-            0,
-            &(0..FRAMES)
-                .map(|i| {
-                    [
-                        0.0,
-                        0.0,
-                        (0.015 * libm::cos(i as f64 / (FRAMES - 1) as f64 * 2.0 * std::f64::consts::TAU))
-                            as f32,
-                    ]
-                })
-                .collect::<Vec<_>>(),
-        ),
-        ycd::Track::vectors(
-            0,
-            5,
-            &(0..FRAMES)
-                .map(|i| [0.0, (i as f64 / (FRAMES - 1) as f64 * step) as f32, 0.0])
-                .collect::<Vec<_>>(),
-        ),
-    ];
-    for (side, shift) in [("L", 0.0), ("R", std::f64::consts::PI)] {
-        walk.push(swing(&format!("SKEL_{side}_Thigh"), z, &|p| 26.0 * libm::sin(p + shift)));
-        walk.push(swing(&format!("SKEL_{side}_Calf"), z, &|p| {
-            -28.0 * (1.0 - libm::cos(p + shift + 0.6)) / 1.2 + 2.0
-        }));
-        walk.push(swing(&format!("SKEL_{side}_UpperArm"), z, &|p| 18.0 * libm::sin(p + shift)));
-        walk.push(swing(&format!("SKEL_{side}_Forearm"), z, &|p| 8.0 * libm::sin(p + shift)));
-    }
-    walk.push(swing("SKEL_Spine1", x, &|p| 4.0 * libm::sin(p)));
-    walk.push(swing("SKEL_Head", x, &|p| -3.0 * libm::sin(p)));
-    let idle = vec![
-        swing("SKEL_Spine2", z, &|p| 2.0 * libm::sin(p)),
-        swing("SKEL_Head", z, &|p| -1.5 * libm::sin(p)),
-        swing("SKEL_L_UpperArm", y, &|p| 2.0 * libm::sin(p)),
-        swing("SKEL_R_UpperArm", y, &|p| -2.0 * libm::sin(p)),
-    ];
-    let walk = ycd::Animation::new("walk", FRAMES, walk);
-    let idle = ycd::Animation::new("idle", FRAMES, idle);
-    let mut walks = ycd::Clip::whole("pack:/walk.clip", &walk);
-    walks.tags = [("left", 0.25), ("right", 0.75)]
-        .map(|(foot, phase)| ycd::Tag {
-            property: ycd::Property::new(
-                "foot",
-                &[("heel", ycd::Value::Bool(true)), ("right", ycd::Value::Bool(foot == "right"))],
-            ),
-            start_phase: phase,
-            end_phase: phase,
-        })
-        .into();
-    let idles = ycd::Clip::whole("pack:/idle.clip", &idle);
-    ycd::Dictionary { clips: vec![walks, idles], animations: vec![walk, idle], ..Default::default() }
-        .to_bytes()
 }
 
 /// Every channel type and quaternion form, in one block and in three.
@@ -366,7 +287,7 @@ fn sws(pack: Pack, algorithm: u8, version: u32) -> Vec<u8> {
 
 fn inputs() -> Vec<(&'static str, Vec<u8>)> {
     vec![
-        ("sample.ycd", sample()),
+        ("sample.ycd", sample::sample().to_bytes()),
         ("channels.ycd", channels()),
         ("clips.ycd", clips()),
         ("rr_zstd.forge", rr(Pack::Zstd, 3)),

@@ -13,18 +13,23 @@ missing() {
   if [ "${CI:-}" = true ]; then exit 1; fi
 }
 
-if [ ! -d "$tools/node_modules/gltf-validator" ] || [ ! -d "$tools/node_modules/gltfpack" ]; then
-  if command -v npm >/dev/null; then
-    step "gltf-validator and gltfpack (npm)"
-    npm install --silent --no-audit --no-fund --no-save --prefix "$tools" gltf-validator@2.0.0-dev.3.10 gltfpack@1 \
-      || missing "the npm packages gltf-validator and gltfpack"
-  else
-    missing "npm, for gltf-validator and gltfpack"
-  fi
-fi
+# The first Python 3.11 on the path (a name may be there and not work: version managers leave such).
+find_python() {
+  python=""
+  for candidate in python3.11 python3; do
+    if "$candidate" -c 'import sys, ensurepip; sys.exit(sys.version_info[:2] != (3, 11))' >/dev/null 2>&1; then
+      python="$candidate"
+      return
+    fi
+  done
+}
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   wanted=(assimp-utils libxrender1 libxxf86vm1 libxfixes3 libxi6 libxkbcommon0 libsm6 libice6 libgl1 libegl1)
+  # Node and Python too, where the machine has none that would do.
+  command -v npm >/dev/null || wanted+=(nodejs npm)
+  find_python
+  [ -n "$python" ] || wanted+=(python3 python3-venv)
   absent=()
   for package in "${wanted[@]}"; do
     dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok' || absent+=("$package")
@@ -36,13 +41,17 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   fi
 fi
 
-python=""
-for candidate in python3.11 python3; do
-  if command -v "$candidate" >/dev/null && "$candidate" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))'; then
-    python="$candidate"
-    break
+if [ ! -d "$tools/node_modules/gltf-validator" ] || [ ! -d "$tools/node_modules/gltfpack" ]; then
+  if command -v npm >/dev/null; then
+    step "gltf-validator and gltfpack (npm)"
+    npm install --silent --no-audit --no-fund --no-save --prefix "$tools" gltf-validator@2.0.0-dev.3.10 gltfpack@1 \
+      || missing "the npm packages gltf-validator and gltfpack"
+  else
+    missing "npm, for gltf-validator and gltfpack"
   fi
-done
+fi
+
+find_python
 if [ -z "$python" ]; then
   missing "Python 3.11, for Blender as a module (bpy 5.0.1)"
 elif ! "$tools/python/bin/python" -c 'import bpy, szio' >/dev/null 2>&1; then
