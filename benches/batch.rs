@@ -26,6 +26,10 @@ use anim2gltf::write::format::Options;
 use containers::Pack;
 use rayon::prelude::*;
 
+// As the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const CORES: usize = 2;
 
 fn median(mut times: Vec<Duration>) -> Duration {
