@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use anim2gltf::batch::{self, Settings, check};
 use anim2gltf::container::{anvil, rsc7};
-use anim2gltf::write::format::Options;
+use anim2gltf::write::format::{Format, Options};
 use containers::Pack;
 use rayon::prelude::*;
 
@@ -264,6 +264,31 @@ fn measure(workload: &Workload) {
     println!(
         "  (d) half of it {part:.3} s, all {whole:.3} s: {:.2} times the time for twice the work (aim: 1.8 to 2.2)",
         whole / part
+    );
+    drop(out);
+    compare_formats(half);
+}
+
+/// The FBX way beside the GLB way, on one thread, each into a new folder.
+fn compare_formats(inputs: &[PathBuf]) {
+    let mut bytes = [0u64; 2];
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..5 {
+        for (i, format) in [Format::Glb, Format::Fbx].into_iter().enumerate() {
+            let out = output_folder();
+            let mut settings = settings(inputs, out.path(), 1);
+            settings.write.format = format;
+            let start = Instant::now();
+            batch::run(&settings, &mut batch::Silent).expect("a run");
+            times[i].push(start.elapsed());
+            bytes[i] = size(out.path());
+        }
+    }
+    let [glb, fbx] = times.map(|t| median(t).as_secs_f64());
+    let [glb_mb, fbx_mb] = bytes.map(|b| b as f64 / 1e6);
+    println!(
+        "  (e) 1 thread: GLB {glb:.3} s ({glb_mb:.0} MB), FBX {fbx:.3} s ({fbx_mb:.0} MB): ratio {:.2} (aim: under 3)",
+        fbx / glb
     );
 }
 

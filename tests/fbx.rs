@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::collections::HashSet;
 use std::process::Command;
 
 use anim2gltf::model::{
@@ -11,7 +12,7 @@ use anim2gltf::model::{
 use anim2gltf::rig::{self, JointNames};
 use anim2gltf::write::fbx::{self, Options, TICKS_PER_S};
 use anim2gltf::write::gltf;
-use anim2gltf::write::scene::Scene;
+use anim2gltf::write::scene::{Path as ScenePath, Scene};
 use glam::{DMat4, DQuat, DVec3, EulerRot, Quat, Vec3};
 use proptest::prelude::*;
 
@@ -779,6 +780,56 @@ proptest! {
 }
 
 /// Real dictionaries: all their clips in one file, every key and three points between.
+/// Whether a track's joint is elsewhere than at rest at any key, by more than the rounding of f32 numbers.
+fn leaves_rest(rest: &Trs, track: &Track) -> bool {
+    match &track.curve.values {
+        Values::Quat(v) => v.iter().any(|q| {
+            let (a, b) = (q.as_dquat(), rest.rotation.as_dquat());
+            let apart = |b: DQuat| (a - b).to_array().into_iter().fold(0.0, |m: f64, d| m.max(d.abs()));
+            apart(b).min(apart(-b)) > 1.2e-7
+        }),
+        Values::Vec3(v) if track.target.property == Property::Scale => v.iter().any(|v| *v != rest.scale),
+        Values::Vec3(v) => v.iter().any(|v| *v != rest.translation),
+        _ => true,
+    }
+}
+
+#[test]
+fn what_never_leaves_the_rest_pose_has_no_curves() {
+    let body = body();
+    let rest = |id: JointId| body.joints()[body.find(id).unwrap()].rest;
+    let mut first = empty_clip("first", 1.0);
+    let mut second = empty_clip("second", 1.0);
+    for clip in [&mut first, &mut second] {
+        // At rest in both, once with the other sign, once with keys.
+        add_rotation(clip, HEAD, ticks60(vec![0, 60]), vec![-rest(HEAD).rotation; 2]);
+        add_rotation(clip, ARM[0], ticks60(vec![0]), vec![rest(ARM[0]).rotation]);
+    }
+    let turn = rest(SPINE).rotation * Quat::from_rotation_x(0.3);
+    add_rotation(&mut first, SPINE, ticks60(vec![0]), vec![rest(SPINE).rotation]);
+    add_rotation(&mut second, SPINE, ticks60(vec![0, 60]), vec![rest(SPINE).rotation, turn]);
+    let clips = [first, second];
+    let rig = rig::build(&body, &clips, &NoNames).unwrap();
+    let scene = load(&write(&rig, &clips, &Options::default()));
+    for (stack, clip) in clips.iter().enumerate() {
+        let keyed: Vec<String> = scene.anim_stacks[stack].layers[0]
+            .anim_props
+            .iter()
+            .map(|p| p.element.name.to_string())
+            .collect();
+        assert!(keyed.iter().any(|n| n == "Spine"), "{keyed:?}");
+        assert!(!keyed.iter().any(|n| n == "LeftArm"), "{keyed:?}");
+        let (local, _) = worst(&rig, clip, &scene, stack, &[0.0, 0.4, 1.0]);
+        assert!(local < 1e-5, "{local}");
+    }
+    // A clip that rests altogether is still an animation, as long as it says.
+    let rests = [clips[0].clone()];
+    let scene = load(&write(&rig, &rests, &Options::default()));
+    assert_eq!(scene.anim_stacks.len(), 1);
+    assert_eq!(scene.anim_stacks[0].time_end, 1.0);
+    assert!(!scene.anim_stacks[0].layers[0].anim_props.is_empty());
+}
+
 #[test]
 fn real_clips_keep_their_ways() {
     let Some(shared) = support::shared() else { return };
@@ -804,16 +855,24 @@ fn real_clips_keep_their_ways() {
         let scene = load(&out);
         assert_eq!(scene.anim_stacks.len(), clips.len());
         assert_eq!(scene.bones.len(), rig.joints().len());
+        let moved: HashSet<(usize, ScenePath)> = arranged
+            .animations
+            .iter()
+            .flat_map(|a| a.channels.iter().map(|c| (a.clip, c)))
+            .filter(|(clip, c)| {
+                c.track.is_some_and(|t| leaves_rest(&rig.joints()[c.joint].rest, &clip.tracks[t]))
+            })
+            .map(|(_, c)| (c.joint, c.path))
+            .collect();
         for (i, animation) in arranged.animations.iter().enumerate() {
             let clip = animation.clip;
+            // What rests in every clip of the file has no curves, but for the one that holds the clip's end.
+            let keyed =
+                animation.channels.iter().filter(|c| c.hold_to_end || moved.contains(&(c.joint, c.path)));
+            let numbers = |&&k: &&usize| matches!(animation.clip.tracks[k].curve.values, Values::Scalar(_));
             assert_eq!(
                 scene.anim_stacks[i].layers[0].anim_props.len(),
-                animation.channels.len()
-                    + animation
-                        .kept
-                        .iter()
-                        .filter(|&&k| matches!(clip.tracks[k].curve.values, Values::Scalar(_)))
-                        .count()
+                keyed.count().max(1) + animation.kept.iter().filter(numbers).count()
             );
             let (mut keys, between) = instants(clip, 4);
             // Long clips: some of them.
@@ -827,8 +886,10 @@ fn real_clips_keep_their_ways() {
             let (local, _) = worst(&rig, clip, &scene, i, &thin(between));
             assert!(local < 1e-4, "{}: {} between keys: {local}", path.display(), animation.name);
             worst_of_all = worst_of_all.max(local);
-            for channel in
-                animation.channels.iter().filter(|c| c.path == anim2gltf::write::scene::Path::Rotation)
+            for channel in animation
+                .channels
+                .iter()
+                .filter(|c| c.path == ScenePath::Rotation && moved.contains(&(c.joint, c.path)))
             {
                 if let Some(track) = channel.track.map(|t| &clip.tracks[t]).filter(|t| !t.curve.is_constant())
                 {

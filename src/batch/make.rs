@@ -361,7 +361,8 @@ impl<'a> Maker<'a> {
         };
         let base = own.as_ref().or(self.base.as_ref());
         let build = |clips: &[Clip]| self.rigs.build(skeleton, hash, clips, &self.names);
-        let rig = prepare_on(clips, skeleton, &self.names, &self.settings.passes, base, build)?;
+        let (passes, slerps) = (&self.settings.passes, self.settings.write.format.slerps());
+        let rig = prepare_on(clips, skeleton, &self.names, passes, slerps, base, build)?;
         let write = options_for(clips, &rig.skeleton, self.settings);
         let scene = Scene { shared_rig: rig.shared, ..Scene::new(&rig.skeleton, clips) };
         let rig = &rig.skeleton;

@@ -48,16 +48,17 @@ pub fn prepare(
 ) -> Result<Skeleton> {
     let build =
         |clips: &[Clip]| Ok(Rig { skeleton: Arc::new(rig::build(skeleton, clips, names)?), shared: None });
-    let rig = prepare_on(clips, skeleton, names, passes, base, build)?;
+    let rig = prepare_on(clips, skeleton, names, passes, true, base, build)?;
     Ok(Arc::unwrap_or_clone(rig.skeleton))
 }
 
-/// [`prepare`] with rigs that `build` gives.
+/// [`prepare`] with rigs that `build` gives. Where the format does not slerp, its writer adds the keys between keys.
 pub(super) fn prepare_on(
     clips: &mut [Clip],
     skeleton: &Skeleton,
     names: &dyn JointNames,
     passes: &Passes,
+    slerps: bool,
     base: Option<&Clip>,
     build: impl Fn(&[Clip]) -> Result<Rig>,
 ) -> Result<Rig> {
@@ -92,7 +93,7 @@ pub(super) fn prepare_on(
             reduce(clip, rig, mm, quantize)?;
             // What stands at rest in every clip of the file needs no key; what moves in another is keyed at rest.
             resample::drop_at_rest(clip, rig);
-        } else if passes.bake.is_none() {
+        } else if passes.bake.is_none() && slerps {
             resample::add_inbetweens(clip, passes.tolerance_deg);
         }
         resample::align_signs(clip);

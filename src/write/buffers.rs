@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 /// Bytes that a thread keeps at most, in all its buffers, and how many these are.
-const MAX_BYTES: usize = 8 << 20;
+const MAX_BYTES: usize = 24 << 20;
 const MAX_BUFFERS: usize = 16;
 
 thread_local! {

@@ -30,6 +30,12 @@ impl Format {
         }
     }
 
+    /// Whether its players slerp between the keys of rotations: then the source's normalised-linear path asks for keys
+    /// between wide ones. FBX plays Euler angles; its writer adds the keys that hold these on the source's path.
+    pub fn slerps(self) -> bool {
+        matches!(self, Format::Glb | Format::Gltf)
+    }
+
     /// The extensions of the files beside it.
     pub fn companions(self) -> &'static [&'static str] {
         match self {

@@ -28,6 +28,7 @@
 //! Properties: `I` i32, `L` i64, `D` f64, `S` and `R` u32 length and bytes; arrays `i` `l` `f` `d`: u32 number of
 //! values, u32 encoding (0 plain, 1 zlib), u32 bytes that follow, the bytes.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use flate2::{Compress, Compression, FlushCompress, Status};
@@ -102,20 +103,25 @@ struct Deflate {
     plain: Vec<u8>,
 }
 
+impl Default for Deflate {
+    fn default() -> Self {
+        Deflate { state: Compress::new(Compression::fast(), true), plain: Vec::new() }
+    }
+}
+
+thread_local! {
+    /// For the thread's next file: its tables are large.
+    static SPARE: Cell<Option<Deflate>> = const { Cell::new(None) };
+}
+
 impl<'a> Writer<'a> {
     /// Starts a file in `out`. `compress`: longer arrays through zlib.
     pub fn new(out: &'a mut Vec<u8>, compress: bool) -> Self {
         out.clear();
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
-        let deflate =
-            compress.then(|| Deflate { state: Compress::new(Compression::fast(), true), plain: Vec::new() });
+        let deflate = compress.then(|| SPARE.take().unwrap_or_default());
         Writer { out, open: Vec::new(), deflate }
-    }
-
-    /// Makes room for about so many bytes.
-    pub fn reserve(&mut self, bytes: usize) {
-        self.out.reserve(bytes);
     }
 
     /// Opens a record; properties first, then records inside, then [`Writer::end`].
@@ -189,6 +195,9 @@ impl<'a> Writer<'a> {
         self.out.extend_from_slice(&VERSION.to_le_bytes());
         self.out.extend_from_slice(&[0; 120]);
         self.out.extend_from_slice(&END_MAGIC);
+        if let Some(deflate) = self.deflate.take() {
+            SPARE.set(Some(deflate));
+        }
         self.check()
     }
 

@@ -39,6 +39,10 @@ const STEP_LIMIT: f64 = 175.0 * PI / 180.0;
 const FINEST: i64 = 4096;
 /// Angles (radians) past this start over: at 32 turns an f32 is right to 0.0005 degrees, and ever less after.
 const REWIND: f64 = 32.0 * TAU;
+/// Steps of the three angles, together (radians), up to which the ways part as the first terms of their series do.
+const SHORT_STEP: f64 = 0.4;
+/// How far the normalised line and the great arc part at most, of the cube of the angle between their ends.
+const CUBIC: f64 = 0.0042;
 /// Sine of the distance from the pole below which two of the angles are one (see [`Half::angles`]).
 const POLE: f64 = 1e-5;
 
@@ -140,11 +144,7 @@ impl Keys {
         rest: Vec3,
     ) {
         self.clear();
-        let value = |i: u32| {
-            let v = values[(i as usize).min(values.len() - 1)];
-            // -0 + 0 = 0: one way to write zero, so that equal values have equal bits.
-            (if v.is_finite() { v } else { rest } + Vec3::ZERO).to_array()
-        };
+        let value = |i: u32| vector(values[(i as usize).min(values.len() - 1)], rest);
         if values.is_empty() {
             return;
         }
@@ -230,10 +230,12 @@ impl Keys {
             } else {
                 let from = way.angles;
                 let near = way.go(Half::new(q));
-                if !(near && bound(from, way.angles) <= tolerance) {
+                if !(near && way.bound(from) <= tolerance) {
                     let interval = Interval { start: last_tick, end: tick, from: last_q, to: q, tolerance };
-                    let end = self.fill(&interval, from);
-                    way.set(end);
+                    if !near || interval.parts(last_tick, tick, from, way.angles) > 1 {
+                        let end = self.fill(&interval, from);
+                        way.set(end);
+                    }
                 }
             }
             self.push(tick, way.degrees());
@@ -299,6 +301,20 @@ impl Keys {
         }
         leaving
     }
+}
+
+/// A translation or scale as a curve holds it: that of `rest` where it is no finite number, and 0 where that is none.
+#[inline]
+pub fn vector(v: Vec3, rest: Vec3) -> [f32; 3] {
+    let v = if v.is_finite() {
+        v
+    } else if rest.is_finite() {
+        rest
+    } else {
+        Vec3::ZERO
+    };
+    // -0 + 0 = 0: one way to write zero, so that equal values have equal bits.
+    (v + Vec3::ZERO).to_array()
 }
 
 /// Angles about x, y, z (radians), applied in this order about fixed axes: R = Rz Ry Rx.
@@ -432,6 +448,29 @@ impl Way {
         self.half = Some(half);
     }
 
+    /// An upper bound of how far the ways part between the angles of the key before, `from`, and these, where they lie
+    /// near each other; infinite where they do not.
+    #[inline]
+    fn bound(&self, from: Angles) -> f64 {
+        let to = &self.angles;
+        let (x, y, z) = (to[0] - from[0], (to[1] - from[1]).abs(), to[2] - from[2]);
+        let all = x.abs() + y + z.abs();
+        // The formula is the first term of a series: the rest stays below a tenth of it up to here.
+        if all > SHORT_STEP {
+            return f64::INFINITY;
+        }
+        // Sine and cosine of y need no trigonometry; both change by less than y does. The sine is that of Y also where
+        // y runs against it.
+        let (sin, cos) = self.half.map_or((0.0, 1.0), |h| {
+            let (s, d) = (h.sum_length, h.difference_length);
+            (0.5 * (d * d - s * s), s * d)
+        });
+        let xz = x * z;
+        let turned = x * x + z * z + 2.0 * (xz * sin + xz.abs() * y);
+        let cos = (cos + y).min(1.0) * xz;
+        (y * y * turned + cos * cos).sqrt() * (1.1 / 8.0) + CUBIC * all * all * all
+    }
+
     #[inline]
     fn is_far(&self) -> bool {
         let [x, y, z] = self.angles;
@@ -464,20 +503,6 @@ fn cos_is_negative(a: f64) -> bool {
     (a - TAU * (a / TAU).round()).abs() > FRAC_PI_2
 }
 
-/// An upper bound of how far the ways part between two keys of the source whose angles lie near each other; infinite where
-/// they do not.
-#[inline]
-fn bound(from: Angles, to: Angles) -> f64 {
-    let (x, y, z) = ((to[0] - from[0]).abs(), (to[1] - from[1]).abs(), (to[2] - from[2]).abs());
-    let all = x + y + z;
-    // The formula is the first term of a series: the rest stays below a tenth of it up to here.
-    if all > 0.4 {
-        return f64::INFINITY;
-    }
-    let (xz, yxz) = (x * z, y * (x + z));
-    (xz * xz + yxz * yxz).sqrt() * (1.1 / 8.0) + 0.0042 * all * all * all
-}
-
 /// The source's way between two of its keys.
 struct Interval {
     start: i64,
@@ -504,16 +529,21 @@ impl Interval {
         if step.iter().any(|s| s.abs() > STEP_LIMIT) {
             return 2;
         }
-        let mut worst = 0.0f64;
-        for part in [0.25, 0.5, 0.75] {
+        let gap = |part: f64| {
             let tick = start + ((end - start) as f64 * part) as i64;
-            // The tick may lie beside the quarter by less than one: take the angles where it is.
+            // The tick may lie beside by less than one: take the angles where it is.
             let part = (tick - start) as f64 / (end - start) as f64;
             let q = quaternion([0, 1, 2].map(|i| from[i] + step[i] * part));
             let between = (q.conjugate() * self.at(tick)).normalize();
-            let half_sin = (between.x * between.x + between.y * between.y + between.z * between.z).sqrt();
-            worst = worst.max(2.0 * half_sin);
-        }
+            2.0 * (between.x * between.x + between.y * between.y + between.z * between.z).sqrt()
+        };
+        let all: f64 = step.iter().map(|s| s.abs()).sum();
+        let worst = if all <= SHORT_STEP {
+            // Widest in the middle, but for what parts the line from the arc, which is widest in both halves.
+            gap(0.5) + CUBIC * all * all * all
+        } else {
+            gap(0.25).max(gap(0.5)).max(gap(0.75))
+        };
         // The gap goes with the square of the length.
         ((worst / self.tolerance).sqrt().ceil() as i64).clamp(1, 16)
     }

@@ -12,20 +12,21 @@
 //!
 //! Objects have running ids, so that the same input gives the same bytes.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use glam::{DMat4, DVec3, Vec3};
+use glam::{DMat4, DVec3, Quat, Vec3};
 
 use super::Options;
 use super::binary::{CREATION_TIME, FILE_ID, Template, VERSION, Writer};
-use super::curves::{self, Angles, Keys, key_ticks, nearest_angles, ticks};
+use super::curves::{self, Angles, Keys, degrees, key_ticks, nearest_angles, ticks};
 use crate::error::{Error, Result};
 use crate::model::{Clip, Interpolation, OtherTrack, Property, Skeleton, Trs, Values};
 use crate::rig::fallback_name;
 use crate::write::gltf::extras::animation_extras;
-use crate::write::preview;
 use crate::write::scene::{Animation, Channel, Path, Scene};
+use crate::write::{buffers, preview};
 
 const CREATOR: &str = concat!("anim2gltf ", env!("CARGO_PKG_VERSION"));
 /// Id of the document; objects count on from it. 0 is the root of the scene.
@@ -41,20 +42,6 @@ const TIME_MODES: [(f64, i32); 8] =
     [(30.0, 6), (60.0, 3), (24.0, 11), (25.0, 10), (50.0, 4), (48.0, 5), (120.0, 1), (100.0, 2)];
 /// `TimeMode` of any other rate, which stands in `CustomFrameRate`.
 const CUSTOM_TIME_MODE: i32 = 14;
-/// About how large (bytes) the file will be without compression: growing it is a tenth of the work otherwise.
-fn expected_size(scene: &Scene<'_>) -> usize {
-    /// A channel without its keys: a curve node, three curves, their connections.
-    const CHANNEL: usize = 1500;
-    /// A key of three curves: ticks and values.
-    const KEY: usize = 3 * (8 + 4);
-    let keys = |a: &Animation<'_>| -> usize {
-        let tracks = a.channels.iter().filter_map(|c| a.clip.tracks.get(c.track?));
-        tracks.map(|t| t.curve.values.len()).sum()
-    };
-    let animations = scene.animations.iter();
-    animations.map(|a| a.channels.len() * CHANNEL + keys(a) * KEY).sum::<usize>() + 64 * 1024
-}
-
 /// How far (radians) each joint may turn off the source's way: `most`, and less where it carries others.
 ///
 /// A chain adds up what its joints are off. So each of the `n` joints of the longest chain through a joint gets
@@ -86,26 +73,43 @@ fn tolerances(rig: &Skeleton, most: f64) -> Vec<f64> {
 /// What a curve node calls its three numbers.
 const AXES: [&str; 3] = ["d|X", "d|Y", "d|Z"];
 
-/// Children and parents by id; with a property's name where the parent takes the child there.
-type Connections<'a> = Vec<(i64, i64, &'a str)>;
+/// Children and parents by id, and where the parent takes the child: a place in [`Document::properties`].
+type Connections = Vec<(i64, i64, u32)>;
+
+/// The properties that most connections name, first in [`Document::properties`]: none, those of [`Path`], [`AXES`].
+const PROPERTIES: [&str; 7] =
+    ["", "Lcl Translation", "Lcl Rotation", "Lcl Scaling", AXES[0], AXES[1], AXES[2]];
+const TO_PATH: u32 = 1;
+const TO_AXIS: u32 = 4;
 
 /// See [`super::write`].
 pub fn write(scene: &Scene<'_>, options: &Options, out: &mut Vec<u8>) -> Result<()> {
     let custom = custom_properties(scene);
     let mesh = options.preview_mesh.then(|| preview::build(scene.rig));
+    let rest_angles: Vec<Angles> = scene.rig.joints().iter().map(|j| rest_angles(&j.rest)).collect();
+    let moved = moved(scene);
+    let size = expected_size(scene, &moved);
+    if out.capacity() < size {
+        buffers::give(std::mem::replace(out, buffers::take(size)));
+    }
     let mut document = Document {
         w: Writer::new(out, options.compress),
         scene,
-        rest_angles: scene.rig.joints().iter().map(|j| rest_angles(&j.rest)).collect(),
+        moved,
+        constant_angles: rest_angles
+            .iter()
+            .zip(scene.rig.joints())
+            .map(|(a, j)| (j.rest.rotation, degrees(*a)))
+            .collect(),
+        rest_angles,
         tolerances: tolerances(scene.rig, options.tolerance_deg.max(0.001).to_radians()),
         next_id: FIRST_ID,
-        connections: Vec::new(),
+        properties: PROPERTIES.to_vec(),
         custom: &custom,
         rate_hz: rate_hz(scene),
-        scratch: Scratch::default(),
-        templates: Templates::new(),
+        scratch: SCRATCH.take(),
     };
-    document.w.reserve(expected_size(scene));
+    document.scratch.connections.clear();
     document.header();
     document.settings();
     document.documents();
@@ -121,27 +125,40 @@ pub fn write(scene: &Scene<'_>, options: &Options, out: &mut Vec<u8>) -> Result<
     document.w.end();
     document.connections();
     document.takes();
+    SCRATCH.set(document.scratch);
     document.w.finish()
 }
 
 struct Document<'a, 'o> {
     w: Writer<'o>,
     scene: &'a Scene<'a>,
+    /// See [`moved`].
+    moved: Vec<bool>,
     /// Of each joint, radians.
     tolerances: Vec<f64>,
     /// Of each joint, radians.
     rest_angles: Vec<Angles>,
+    /// The last rotation of each joint that did not change over a clip, and its angles, degrees: other clips of the
+    /// file often have the same.
+    constant_angles: Vec<(Quat, [f32; 3])>,
     next_id: i64,
-    connections: Connections<'a>,
+    /// What connections name; of user properties each once for each clip that moves it.
+    properties: Vec<&'a str>,
     custom: &'a BTreeMap<String, Custom>,
     rate_hz: f64,
     scratch: Scratch,
-    templates: Templates,
 }
 
-/// Buffers that every channel uses again.
+thread_local! {
+    /// What the next file of the thread finds ready: fresh memory costs more than what is written into it.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// Buffers that are used again.
 #[derive(Default)]
 struct Scratch {
+    templates: Templates,
+    connections: Connections,
     keys: Keys,
     /// Keys of the current clip's timelines: ticks, keys, and the encoded ticks in `blobs`.
     timelines: Vec<Option<TimelineKeys>>,
@@ -171,6 +188,73 @@ fn rate_hz(scene: &Scene<'_>) -> f64 {
 
 fn time_mode(rate_hz: f64) -> Option<i32> {
     TIME_MODES.into_iter().find(|(hz, _)| rate_hz == *hz).map(|(_, mode)| mode)
+}
+
+/// Place of a path of a joint in what [`moved`] gives.
+fn slot(channel: &Channel) -> usize {
+    3 * channel.joint + channel.path as usize
+}
+
+/// Which paths of which joints (see [`slot`]) leave the rest pose in any animation of the file.
+///
+/// The others need no curves: a reader that finds none takes the model's own values, which are the rest pose. Of
+/// the channels of real dictionaries these are more than a third, each of them 1.5 kB.
+fn moved(scene: &Scene<'_>) -> Vec<bool> {
+    let joints = scene.rig.joints();
+    let mut moved = vec![false; 3 * joints.len()];
+    for animation in &scene.animations {
+        for channel in &animation.channels {
+            let Some(track) = channel.track.and_then(|i| animation.clip.tracks.get(i)) else { continue };
+            let moved = &mut moved[slot(channel)];
+            if !*moved {
+                let rest = &joints[channel.joint].rest;
+                *moved = match &track.curve.values {
+                    Values::Vec3(v) => {
+                        let rest = if channel.path == Path::Scale { rest.scale } else { rest.translation };
+                        v.iter().any(|v| *v != rest)
+                    }
+                    Values::Quat(v) => v.iter().any(|q| !is_same(*q, rest.rotation)),
+                    _ => true,
+                };
+            }
+        }
+    }
+    moved
+}
+
+/// What is keyed of `animation`: what `moved` in the file, and the key that holds the clip's length. Never nothing:
+/// readers leave out an animation without curves.
+fn keyed<'a>(animation: &'a Animation<'a>, moved: &[bool]) -> impl Iterator<Item = &'a Channel> {
+    let all = &animation.channels;
+    let mut keyed: Vec<bool> = all.iter().map(|c| c.hold_to_end || moved[slot(c)]).collect();
+    if !keyed.contains(&true) {
+        keyed[..1.min(all.len())].fill(true);
+    }
+    all.iter().zip(keyed).filter_map(|(channel, keyed)| keyed.then_some(channel))
+}
+
+/// About how large (bytes) the file will be without compression: growing it is a tenth of the work otherwise.
+fn expected_size(scene: &Scene<'_>, moved: &[bool]) -> usize {
+    /// A joint: its model, its attribute, its place in the bind pose.
+    const JOINT: usize = 1500;
+    /// A channel without its keys: a curve node, three curves, their connections.
+    const CHANNEL: usize = 1500;
+    /// A key of three curves: ticks and values.
+    const KEY: usize = 3 * (8 + 4);
+    let mut size = 64 * 1024 + scene.rig.joints().len() * JOINT;
+    for animation in &scene.animations {
+        for channel in keyed(animation, moved) {
+            let track = channel.track.and_then(|i| animation.clip.tracks.get(i));
+            size += CHANNEL + KEY * track.map_or(1, |t| t.curve.values.len());
+        }
+    }
+    size
+}
+
+/// Whether two unit quaternions are the same rotation, but for the rounding of their f32 components.
+fn is_same(a: Quat, b: Quat) -> bool {
+    let within = |b: Quat| (a - b).to_array().into_iter().all(|d| d.abs() <= f32::EPSILON);
+    within(b) || within(-b)
 }
 
 /// A user property that curves move.
@@ -282,38 +366,91 @@ struct Templates {
     one_key: Template,
     /// The curve nodes of translation, rotation and scale.
     nodes: [Template; 3],
+    /// Each of these with three curves of one key at the begin.
+    constants: [Template; 3],
+    /// What stands before and behind the keys of a curve.
+    curve_head: Template,
+    curve_tail: Template,
+}
+
+impl Default for Templates {
+    fn default() -> Self {
+        const LABELS: [&str; 3] = ["T", "R", "S"];
+        let one_key = |w: &mut Writer<'_>| write_curve(w, 0, Ticks::Plain(&[0]), &[0.0]);
+        Templates {
+            one_key: Template::new(one_key),
+            nodes: LABELS.map(|label| Template::new(|w| write_node(w, 0, label, [0.0; 3]))),
+            constants: LABELS.map(|label| {
+                Template::new(|w| {
+                    write_node(w, 0, label, [0.0; 3]);
+                    AXES.iter().for_each(|_| one_key(w));
+                })
+            }),
+            curve_head: Template::new(|w| write_curve_head(w, 0.0)),
+            curve_tail: Template::new(|w| write_curve_tail(w, 0)),
+        }
+    }
 }
 
 impl Templates {
-    fn new() -> Self {
-        let node = |label| Template::new(|w| write_node(w, 0, label, [0.0; 3]));
-        Templates {
-            one_key: Template::new(|w| write_curve(w, 0, Ticks::Plain(&[0]), &[0.0])),
-            nodes: ["T", "R", "S"].map(node),
-        }
-    }
-
     /// What [`write_curve`] writes for a single key.
     fn one_key(&self, w: &mut Writer<'_>, id: i64, tick: i64, value: f32) {
-        // Records: 0 the curve, 1 Default, 2 KeyVer, 3 KeyTime, 4 KeyValueFloat.
-        let t = &self.one_key;
-        let at = w.stamp(t);
-        w.put(at + t.value(0), id.to_le_bytes());
-        w.put(at + t.value(1), f64::from(value).to_le_bytes());
-        w.put(at + t.first_number(3), tick.to_le_bytes());
-        w.put(at + t.first_number(4), value.to_le_bytes());
+        let at = w.stamp(&self.one_key);
+        put_key(w, &self.one_key, at, 0, id, value);
+        w.put(at + self.one_key.first_number(CURVE_TIME), tick.to_le_bytes());
+    }
+
+    /// What [`write_curve`] writes.
+    fn curve(&self, w: &mut Writer<'_>, id: i64, ticks: Ticks<'_>, values: &[f32]) {
+        w.begin("AnimationCurve").i64(id).object_name("", "AnimCurve").string("");
+        let at = w.stamp(&self.curve_head);
+        let first = values.first().copied().map_or(0.0, f64::from);
+        w.put(at + self.curve_head.value(0), first.to_le_bytes());
+        write_keys(w, ticks, values);
+        let at = w.stamp(&self.curve_tail);
+        w.put(at + self.curve_tail.first_number(2), (values.len() as i32).to_le_bytes());
+        w.end();
     }
 
     /// What [`write_node`] writes.
     fn node(&self, w: &mut Writer<'_>, id: i64, path: Path, first: [f32; 3]) {
         let t = &self.nodes[path as usize];
         let at = w.stamp(t);
-        w.put(at + t.value(0), id.to_le_bytes());
-        // Records: 0 the node, 1 Properties70, 2 to 4 its numbers.
-        for (i, value) in first.into_iter().enumerate() {
-            w.put(at + t.last_value(2 + i, 8), f64::from(value).to_le_bytes());
+        put_node(w, t, at, id, first);
+    }
+
+    /// A node with its curves, which have one key at the begin; their ids follow the node's.
+    fn constant(&self, w: &mut Writer<'_>, id: i64, path: Path, value: [f32; 3]) {
+        let t = &self.constants[path as usize];
+        let at = w.stamp(t);
+        put_node(w, t, at, id, value);
+        for (axis, value) in value.into_iter().enumerate() {
+            put_key(w, t, at, NODE_RECORDS + axis * CURVE_RECORDS, id + 1 + axis as i64, value);
         }
     }
+}
+
+/// Records of a curve node: itself, `Properties70`, its three numbers.
+const NODE_RECORDS: usize = 5;
+const NODE_FIRST: usize = 2;
+/// Records of a curve: itself, `Default`, `KeyVer`, `KeyTime`, `KeyValueFloat`, and three more.
+const CURVE_RECORDS: usize = 8;
+const CURVE_DEFAULT: usize = 1;
+const CURVE_TIME: usize = 3;
+const CURVE_VALUES: usize = 4;
+
+fn put_node(w: &mut Writer<'_>, t: &Template, at: usize, id: i64, first: [f32; 3]) {
+    w.put(at + t.value(0), id.to_le_bytes());
+    for (i, value) in first.into_iter().enumerate() {
+        w.put(at + t.last_value(NODE_FIRST + i, 8), f64::from(value).to_le_bytes());
+    }
+}
+
+/// Id and value of a curve of one key, which is record `curve` of `t`.
+fn put_key(w: &mut Writer<'_>, t: &Template, at: usize, curve: usize, id: i64, value: f32) {
+    w.put(at + t.value(curve), id.to_le_bytes());
+    w.put(at + t.value(curve + CURVE_DEFAULT), f64::from(value).to_le_bytes());
+    w.put(at + t.first_number(curve + CURVE_VALUES), value.to_le_bytes());
 }
 
 /// From the value of a connection's first property to that of its second: length and two letters of the
@@ -344,18 +481,30 @@ fn write_node(w: &mut Writer<'_>, id: i64, label: &str, first: [f32; 3]) {
 /// A curve with linear keys. `values` is not empty.
 fn write_curve(w: &mut Writer<'_>, id: i64, ticks: Ticks<'_>, values: &[f32]) {
     w.begin("AnimationCurve").i64(id).object_name("", "AnimCurve").string("");
-    w.begin("Default").f64(values.first().copied().map_or(0.0, f64::from)).end();
+    write_curve_head(w, values.first().copied().map_or(0.0, f64::from));
+    write_keys(w, ticks, values);
+    write_curve_tail(w, values.len() as i32);
+    w.end();
+}
+
+fn write_curve_head(w: &mut Writer<'_>, first: f64) {
+    w.begin("Default").f64(first).end();
     w.leaf_i32("KeyVer", 4008);
+}
+
+fn write_keys(w: &mut Writer<'_>, ticks: Ticks<'_>, values: &[f32]) {
     match ticks {
         Ticks::Plain(ticks) => w.leaf_array("KeyTime", ticks),
         Ticks::Encoded(blob) => w.begin("KeyTime").encoded(blob).end(),
     }
     w.leaf_array("KeyValueFloat", values);
-    // One set of flags for all keys.
+}
+
+/// One set of flags for all keys.
+fn write_curve_tail(w: &mut Writer<'_>, keys: i32) {
     w.leaf_array("KeyAttrFlags", &[LINEAR]);
     w.leaf_array("KeyAttrDataFloat", &LINEAR_DATA);
-    w.leaf_array("KeyAttrRefCount", &[values.len() as i32]);
-    w.end();
+    w.leaf_array("KeyAttrRefCount", &[keys]);
 }
 
 impl<'a> Document<'a, '_> {
@@ -371,7 +520,7 @@ impl<'a> Document<'a, '_> {
     }
 
     fn connect(&mut self, child: i64, parent: i64) {
-        self.connections.push((child, parent, ""));
+        self.scratch.connections.push((child, parent, 0));
     }
 
     fn header(&mut self) {
@@ -478,7 +627,7 @@ impl<'a> Document<'a, '_> {
         let rig = self.scene.rig;
         let joints = rig.joints().len();
         let clips = &self.scene.animations;
-        let channels: usize = clips.iter().map(|a| a.channels.len()).sum();
+        let channels: usize = clips.iter().map(|a| keyed(a, &self.moved).count()).sum();
         let custom: usize = clips.iter().map(|a| custom_tracks(rig, a).len()).sum();
         let meshes = usize::from(mesh.is_some());
         let deformers = mesh.map_or(0, |m| 1 + skinned(m, joints).len());
@@ -646,34 +795,70 @@ impl<'a> Document<'a, '_> {
         self.scratch.timelines.clear();
         self.scratch.timelines.resize_with(clip.timelines.len(), || None);
         self.scratch.blobs.clear();
-        for channel in &animation.channels {
-            let blob = self.sample(clip, channel)?;
-            let property = match channel.path {
-                Path::Translation => "Lcl Translation",
-                Path::Rotation => "Lcl Rotation",
-                Path::Scale => "Lcl Scaling",
-            };
-            let node = self.id();
-            let first = self.scratch.keys.values.each_ref().map(|v| v.first().copied().unwrap_or(0.0));
-            self.templates.node(&mut self.w, node, channel.path, first);
+        let channels: Vec<&Channel> = keyed(animation, &self.moved).collect();
+        for channel in channels {
+            let (path, model) = (channel.path, models + channel.joint as i64);
+            let node = self.ids(1 + AXES.len());
+            let axes = (0u32..).zip(node + 1..).take(AXES.len());
             self.connect(node, layer);
-            self.connections.push((node, models + channel.joint as i64, property));
-            for (axis, name) in AXES.into_iter().enumerate() {
-                let curve = self.id();
+            self.scratch.connections.push((node, model, TO_PATH + path as u32));
+            self.scratch.connections.extend(axes.clone().map(|(axis, curve)| (curve, node, TO_AXIS + axis)));
+            if let Some(value) = self.constant(clip, channel)? {
+                self.scratch.templates.constant(&mut self.w, node, path, value);
+                continue;
+            }
+            let blob = self.sample(clip, channel)?;
+            let first = self.scratch.keys.values.each_ref().map(|v| v.first().copied().unwrap_or(0.0));
+            self.scratch.templates.node(&mut self.w, node, path, first);
+            for (axis, curve) in axes {
+                let axis = axis as usize;
                 let keys = &self.scratch.keys;
                 // The key that holds the clip's end is wanted for where it stands.
                 if keys.is_constant(axis) && !channel.hold_to_end {
                     let tick = keys.ticks.first().copied().unwrap_or(0);
-                    self.templates.one_key(&mut self.w, curve, tick, first[axis]);
+                    self.scratch.templates.one_key(&mut self.w, curve, tick, first[axis]);
                 } else {
                     let ticks = Ticks::Encoded(&self.scratch.blobs[blob.clone()]);
-                    write_curve(&mut self.w, curve, ticks, &keys.values[axis]);
+                    self.scratch.templates.curve(&mut self.w, curve, ticks, &keys.values[axis]);
                 }
-                self.connections.push((curve, node, name));
             }
         }
         self.custom_curves(animation, models, layer);
         Ok(())
+    }
+
+    /// The value of a channel that needs but one key; `None` where it needs more.
+    fn constant(&mut self, clip: &Clip, channel: &Channel) -> Result<Option<[f32; 3]>> {
+        let curve = channel.track.and_then(|i| clip.tracks.get(i)).map(|t| &t.curve);
+        if channel.hold_to_end || curve.is_some_and(|c| !c.is_constant()) {
+            return Ok(None);
+        }
+        let rest = &self.scene.rig.joints()[channel.joint].rest;
+        Ok(match (channel.path, curve.map(|c| &c.values)) {
+            (Path::Rotation, values) => {
+                let q = match values {
+                    Some(Values::Quat(q)) => q.first().copied(),
+                    None => Some(rest.rotation),
+                    Some(_) => return Err(no_vectors()),
+                };
+                q.map(|q| {
+                    let known = &mut self.constant_angles[channel.joint];
+                    if known.0 != q {
+                        *known = (q, degrees(nearest_angles(q, self.rest_angles[channel.joint])));
+                    }
+                    known.1
+                })
+            }
+            (path, values) => {
+                let rest = if path == Path::Scale { rest.scale } else { rest.translation };
+                let v = match values {
+                    Some(Values::Vec3(v)) => v.first().copied(),
+                    None => Some(rest),
+                    Some(_) => return Err(no_vectors()),
+                };
+                v.map(|v| curves::vector(v, rest))
+            }
+        })
     }
 
     /// Puts the keys of a channel into the scratch buffer; returns their encoded ticks.
@@ -765,25 +950,20 @@ impl<'a> Document<'a, '_> {
             w.end();
             write_curve(w, curve, Ticks::Plain(&keys.ticks), &keys.values[0]);
             self.connect(node, layer);
-            self.connections.push((node, models, name));
-            self.connections.push((curve, node, axis));
+            let property = self.properties.len() as u32;
+            self.properties.extend([name.as_str(), axis.as_str()]);
+            self.scratch.connections.push((node, models, property));
+            self.scratch.connections.push((curve, node, property + 1));
         }
     }
 
     fn connections(&mut self) {
         let w = &mut self.w;
         w.begin("Connections");
-        // A handful of kinds: each is written once and then stamped.
-        let mut kinds: Vec<(&str, Template)> = Vec::new();
-        for &(child, parent, property) in &self.connections {
-            let kind = match kinds.iter().position(|(name, _)| *name == property) {
-                Some(kind) => kind,
-                None => {
-                    kinds.push((property, Template::new(|w| write_connection(w, property))));
-                    kinds.len() - 1
-                }
-            };
-            let template = &kinds[kind].1;
+        let kinds: Vec<Template> =
+            self.properties.iter().map(|name| Template::new(|w| write_connection(w, name))).collect();
+        for &(child, parent, property) in &self.scratch.connections {
+            let template = &kinds[property as usize];
             let at = w.stamp(template) + template.value(0) + CONNECTION_CHILD;
             w.put(at, child.to_le_bytes());
             w.put(at + 8 + 1, parent.to_le_bytes());
