@@ -27,6 +27,11 @@ golden:
 
 bench: tools
 	@ANIM2GLTF_NODE_MODULES=$(TOOLS)/node_modules cargo bench --quiet
+	@cargo build --release --quiet --bin anim2gltf
+	@if [ -x $(TOOLS)/python/bin/python ]; then \
+	    $(TOOLS)/python/bin/python tests/blender/time_import.py target/release/anim2gltf golden/sample.ycd \
+	        --clip walk 2>/dev/null | grep '^Blender'; \
+	else echo "Blender's import: not there"; fi
 
 lint:
 	@cargo fmt --check
