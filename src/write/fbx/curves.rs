@@ -31,7 +31,7 @@ pub const TICKS_PER_S: i64 = 46_186_158_000;
 /// on, twice what Blender takes for the same frame.
 const STEP_TICKS: i64 = TICKS_PER_S / 1000;
 /// The part of the tolerance that the comparison uses: the worst point may lie between the compared ones.
-const MARGIN: f64 = 0.9;
+const MARGIN: f64 = 0.8;
 /// Larger steps of one angle are split: readers take one of half a turn or more for a flip (notes, 1.3 #17).
 const STEP_LIMIT: f64 = 175.0 * PI / 180.0;
 /// No interval of the source is split finer than into this many parts. At that the rotation moves less than
@@ -228,14 +228,11 @@ impl Keys {
                     self.push_hold(tick);
                 }
             } else {
-                let from = way.angles;
+                let before = way;
                 let near = way.go(Half::new(q));
-                if !(near && way.bound(from) <= tolerance) {
-                    let interval = Interval { start: last_tick, end: tick, from: last_q, to: q, tolerance };
-                    if !near || interval.parts(last_tick, tick, from, way.angles) > 1 {
-                        let end = self.fill(&interval, from);
-                        way.set(end);
-                    }
+                if !(near && way.bound(before.angles) <= tolerance) {
+                    let interval = Interval::new([last_tick, tick], [last_q, q], tolerance);
+                    way = self.fill(&interval, before);
                 }
             }
             self.push(tick, way.degrees());
@@ -243,30 +240,52 @@ impl Keys {
         }
     }
 
-    /// Puts the keys between the ends of `interval` that keep the angles, which are `from` at its start, on
-    /// the source's way. Returns the angles at its end.
-    fn fill(&mut self, interval: &Interval, from: Angles) -> Angles {
+    /// Puts the keys between the ends of `interval` that keep the angles, which are those of `way` at its start, on
+    /// the source's way. Returns the way at its end.
+    ///
+    /// The gap goes with the square of a step's length, so that the gap of one step tells the length of the next.
+    fn fill(&mut self, interval: &Interval, mut way: Way) -> Way {
         let shortest = ((interval.end - interval.start) / FINEST).max(1);
         // Behind the key of the source may stand that of rewound angles.
         let mut at = self.ticks.last().map_or(interval.start, |&t| t.max(interval.start));
-        let mut angles = self.leave_pole(interval, &mut at, from);
+        let angles = self.leave_pole(interval, &mut at, way.angles);
+        way.set(angles);
+        let mut length = interval.short_step().min(interval.end - at);
         loop {
-            let mut target = interval.end;
-            let next = loop {
-                let next = Half::new(interval.at(target)).nearest(angles);
-                let parts = interval.parts(at, target, angles, next);
-                let length = target - at;
-                if parts <= 1 || length <= shortest {
-                    break next;
+            let left = interval.end - at;
+            // Steps of one length to the end.
+            let parts = (left + length - 1) / length.max(1);
+            let mut step = (left / parts.max(1)).max(shortest).min(left);
+            let (next, gap) = loop {
+                let half = Half::new(interval.at(at + step));
+                let mut next = way;
+                let gap = if next.go_short(half) {
+                    next.bound(way.angles) + interval.hurry(at, step)
+                } else {
+                    f64::INFINITY
+                };
+                if gap <= interval.tolerance {
+                    break (next, gap);
                 }
-                target = at + (length / parts).max(shortest);
+                if gap.is_infinite() || step <= shortest {
+                    // Near the pole, or as far as it goes.
+                    step = interval.careful_step(at, step, way.angles, shortest);
+                    next = way;
+                    next.jump(Half::new(interval.at(at + step)));
+                    break (next, interval.tolerance);
+                }
+                step = ((step as f64 * (interval.tolerance / gap).sqrt() * 0.98) as i64)
+                    .clamp(shortest, step - 1);
             };
-            if target >= interval.end {
-                return next;
+            way = next;
+            at += step;
+            if at >= interval.end {
+                return way;
             }
-            self.push(target, degrees(next));
+            self.push(at, way.degrees());
             self.added = true;
-            (at, angles) = (target, next);
+            let longer = (interval.tolerance / gap.max(interval.tolerance / 16.0)).sqrt();
+            length = ((step as f64 * longer * 0.98) as i64).max(shortest);
         }
     }
 }
@@ -429,7 +448,7 @@ fn atan_short(r: f64) -> f64 {
 }
 
 /// The angles of the key before, and how to go on from them.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Way {
     angles: Angles,
     half: Option<Half>,
@@ -463,7 +482,8 @@ impl Way {
         // y runs against it.
         let (sin, cos) = self.half.map_or((0.0, 1.0), |h| {
             let (s, d) = (h.sum_length, h.difference_length);
-            (0.5 * (d * d - s * s), s * d)
+            let per_squared = 1.0 / (d * d + s * s);
+            ((d * d - s * s) * per_squared, 2.0 * s * d * per_squared)
         });
         let xz = x * z;
         let turned = x * x + z * z + 2.0 * (xz * sin + xz.abs() * y);
@@ -486,6 +506,16 @@ impl Way {
     /// To the nearest angles of `half`. Whether it was a short step.
     #[inline]
     fn go(&mut self, half: Half) -> bool {
+        let short = self.go_short(half);
+        if !short {
+            self.jump(half);
+        }
+        short
+    }
+
+    /// To the nearest angles of `half`, if that is a short step.
+    #[inline]
+    fn go_short(&mut self, half: Half) -> bool {
         if let Some([sum, y, difference]) = self.half.and_then(|before| before.short_step(&half)) {
             self.angles[0] += sum - difference;
             self.angles[1] += if self.second { -2.0 * y } else { 2.0 * y };
@@ -493,7 +523,6 @@ impl Way {
             self.half = Some(half);
             return true;
         }
-        self.jump(half);
         false
     }
 }
@@ -510,17 +539,63 @@ struct Interval {
     from: DQuat,
     to: DQuat,
     tolerance: f64,
+    /// 1 / (end - start).
+    per_tick: f64,
+    /// 1 - cos w and sin w (1 - cos w) / 2, see [`Interval::hurry`].
+    bend: [f64; 2],
 }
 
 impl Interval {
-    /// The source's rotation at `tick`.
+    fn new([start, end]: [i64; 2], [from, to]: [DQuat; 2], tolerance: f64) -> Self {
+        let cos = from.dot(to).min(1.0);
+        let sin = (1.0 - cos * cos).max(0.0).sqrt();
+        let (per_tick, bend) = (1.0 / (end - start) as f64, [1.0 - cos, 0.5 * sin * (1.0 - cos)]);
+        Interval { start, end, from, to, tolerance, per_tick, bend }
+    }
+
+    /// The source's rotation at `tick`; its length is not 1.
+    #[inline]
     fn at(&self, tick: i64) -> DQuat {
-        if tick >= self.end {
-            return self.to;
+        let t = (tick - self.start) as f64 * self.per_tick;
+        if tick >= self.end { self.to } else { self.from + (self.to - self.from) * t }
+    }
+
+    /// Ticks in which the rotation turns by no more than about [`SHORT_STEP`].
+    fn short_step(&self) -> i64 {
+        // The chord between two quaternions is half the angle, a little less where it is wide; the line between them is
+        // fastest in its middle, up to twice as fast as the arc at 120 degrees.
+        let chord = (self.to - self.from).length();
+        let parts = (chord * 2.0 * 2.0 / SHORT_STEP).ceil().max(1.0);
+        ((self.end - self.start) as f64 / parts) as i64
+    }
+
+    /// How far the source may be from even motion along an arc, within a step of `step` ticks from `at`: radians.
+    ///
+    /// With `w` the arc between the quaternions the line stands at `atan2(f sin w, 1 - f + f cos w)`, of which the second
+    /// derivative is `2 sin w (1 - cos w) (1 - 2f) / d^4`, where `d` is the length of the line's quaternion; a rotation
+    /// turns by twice that. An eighth of it, times the square of the step, is what it may be off.
+    fn hurry(&self, at: i64, step: i64) -> f64 {
+        let h = step as f64 * self.per_tick;
+        let first = (at - self.start) as f64 * self.per_tick;
+        let last = first + h;
+        let [bend, twice] = self.bend;
+        // The shortest is the nearest to the middle.
+        let nearest = first.max(0.5).min(last);
+        let squared = 1.0 - 2.0 * nearest * (1.0 - nearest) * bend;
+        let uneven = (1.0 - 2.0 * first).abs().max((1.0 - 2.0 * last).abs());
+        twice * uneven * h * h / (squared * squared)
+    }
+
+    /// The longest step from `at`, of `step` ticks at most, whose gap is good by comparison of the two ways.
+    fn careful_step(&self, at: i64, mut step: i64, angles: Angles, shortest: i64) -> i64 {
+        loop {
+            let next = Half::new(self.at(at + step)).nearest(angles);
+            let parts = self.parts(at, at + step, angles, next);
+            if parts <= 1 || step <= shortest {
+                return step;
+            }
+            step = (step / parts).max(shortest);
         }
-        let t = (tick - self.start) as f64 / (self.end - self.start) as f64;
-        let q = self.from * (1.0 - t) + self.to * t;
-        q * (1.0 / q.length())
     }
 
     /// Into how many parts the way of the angles between two ticks must be split: 1 where it is good.
@@ -537,13 +612,7 @@ impl Interval {
             let between = (q.conjugate() * self.at(tick)).normalize();
             2.0 * (between.x * between.x + between.y * between.y + between.z * between.z).sqrt()
         };
-        let all: f64 = step.iter().map(|s| s.abs()).sum();
-        let worst = if all <= SHORT_STEP {
-            // Widest in the middle, but for what parts the line from the arc, which is widest in both halves.
-            gap(0.5) + CUBIC * all * all * all
-        } else {
-            gap(0.25).max(gap(0.5)).max(gap(0.75))
-        };
+        let worst = gap(0.25).max(gap(0.5)).max(gap(0.75));
         // The gap goes with the square of the length.
         ((worst / self.tolerance).sqrt().ceil() as i64).clamp(1, 16)
     }
