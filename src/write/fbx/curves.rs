@@ -10,7 +10,8 @@
 //!
 //! with dx, dy, dz the steps of the angles (radians), plus what parts the normalised line from the great arc
 //! (at most 0.0042 angle^3). Most intervals of real clips are found good by a bound of that, which needs no
-//! trigonometry. The others are compared at points between, and get keys where they are too far off.
+//! trigonometry. The others get keys at steps that the same bound finds good; near the pole, where it says nothing, the
+//! two ways are compared at points between.
 //!
 //! Angles of the next key come from the key before by the angles between them (a short series, plain sums), so
 //! they are unrolled without search; where the step is large, or near the pole (y = +-90 degrees), from the
@@ -30,7 +31,8 @@ pub const TICKS_PER_S: i64 = 46_186_158_000;
 /// step becomes a ramp), its C++ importer plays the step a frame late. This is 0.024 frames or more from 24 Hz
 /// on, twice what Blender takes for the same frame.
 const STEP_TICKS: i64 = TICKS_PER_S / 1000;
-/// The part of the tolerance that the comparison uses: the worst point may lie between the compared ones.
+/// The part of the tolerance that one interval may use: the bound is the first term of a series, and what joints of a
+/// chain are off adds up.
 const MARGIN: f64 = 0.8;
 /// Larger steps of one angle are split: readers take one of half a turn or more for a flip (notes, 1.3 #17).
 const STEP_LIMIT: f64 = 175.0 * PI / 180.0;
