@@ -206,21 +206,18 @@ fn block_values(
             Values::Vec3(a[..count].iter().zip(b).zip(c).map(|((x, y), z)| Vec3::new(*x, *y, *z)).collect())
         }
         TrackFormat::Quaternion => {
-            let abc = a[..count].iter().zip(b).zip(c).map(|((a, b), c)| (*a, *b, *c));
-            Values::Quat(match parts.cached {
-                None => abc.zip(&d[..count]).map(|((x, y, z), w)| unit([x, y, z, *w])).collect(),
-                Some(q) => abc
-                    .map(|(a, b, c)| {
-                        let m = reconstructed(a, b, c);
-                        unit(match q {
-                            0 => [m, a, b, c],
-                            1 => [a, m, b, c],
-                            2 => [a, b, m, c],
-                            _ => [a, b, c, m],
-                        })
-                    })
-                    .collect(),
-            })
+            let (a, b, c) = (&a[..count], &b[..count], &c[..count]);
+            if parts.cached.is_some() {
+                d.clear();
+                d.extend(a.iter().zip(b).zip(c).map(|((a, b), c)| reconstructed(*a, *b, *c)));
+            }
+            let d = &d[..count];
+            Values::Quat(units(match parts.cached {
+                Some(0) => [d, a, b, c],
+                Some(1) => [a, d, b, c],
+                Some(2) => [a, b, d, c],
+                _ => [a, b, c, d],
+            }))
         }
     })
 }
@@ -231,6 +228,42 @@ fn block_values(
 fn reconstructed(a: f32, b: f32, c: f32) -> f32 {
     let q = (a * a + b * b) + c * c;
     (1.0 - q).max(0.0).sqrt()
+}
+
+/// Quaternions of four columns, each as [`unit`] makes it; in loops that the compiler does for several at once.
+fn units(columns: [&[f32]; 4]) -> Vec<Quat> {
+    const LANES: usize = 8;
+    let count = columns[0].len();
+    let mut out = Vec::with_capacity(count);
+    let mut at = 0;
+    while at + LANES <= count {
+        let [mut x, mut y, mut z, mut w] = [[0.0f32; LANES]; 4];
+        for (part, column) in [&mut x, &mut y, &mut z, &mut w].into_iter().zip(columns) {
+            part.copy_from_slice(&column[at..at + LANES]);
+        }
+        let mut factors = [0.0f64; LANES];
+        for i in 0..LANES {
+            let [x, y, z, w] = [f64::from(x[i]), f64::from(y[i]), f64::from(z[i]), f64::from(w[i])];
+            factors[i] = x * x + y * y + z * z + w * w;
+        }
+        if factors.iter().fold(true, |all, s| all & (*s > 0.0) & (*s < f64::INFINITY)) {
+            for f in &mut factors {
+                *f = 1.0 / f.sqrt();
+            }
+            for part in [&mut x, &mut y, &mut z, &mut w] {
+                for i in 0..LANES {
+                    part[i] = (f64::from(part[i]) * factors[i]) as f32;
+                }
+            }
+            out.extend((0..LANES).map(|i| Quat::from_array([x[i], y[i], z[i], w[i]])));
+        } else {
+            out.extend((0..LANES).map(|i| unit([x[i], y[i], z[i], w[i]])));
+        }
+        at += LANES;
+    }
+    let [x, y, z, w] = columns;
+    out.extend((at..count).map(|i| unit([x[i], y[i], z[i], w[i]])));
+    out
 }
 
 /// Normalised in f64; length zero is left as it is, for [`align`] to see.
