@@ -238,6 +238,7 @@ pub fn scan(
     });
     scan.is_damaged |= result.is_err();
     scan.notes.extend(scratch.notes().iter().cloned());
+    scan.notes.extend(scratch.decided());
     scan
 }
 
@@ -301,6 +302,7 @@ pub fn items(
             });
             out.errors.extend(result.err());
             out.notes.extend(scratch.notes().iter().cloned());
+            out.notes.extend(scratch.decided());
         }
         None => {}
     }
