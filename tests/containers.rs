@@ -461,6 +461,17 @@ fn other_record_widths_are_found_and_noted() {
     let source = open_bytes(forge.write(&entries64(&container)), "a.forge").unwrap();
     assert_eq!(source.entries()[0].display_name(), "entry_0000000100000001");
     expect64(&read(&source));
+    // a tool that does not pad is noted; an archive that ends anywhere else is cut short, whatever still reads
+    let padded = usual.write(&entries64(&container));
+    let end = padded.iter().rposition(|b| *b != 0).unwrap() + 1;
+    let cut = |len: usize| open_bytes(padded[..len].to_vec(), "a.forge").unwrap();
+    assert!(cut(end).notes()[0].contains("without padding"), "{:?}", cut(end).notes());
+    expect64(&read(&cut(end)));
+    let whole = read(&cut(end)).objects.len();
+    for len in [end - 1, end + 100] {
+        let found = read(&cut(len));
+        assert_eq!((found.objects.len(), found.errors.is_empty()), (whole, false), "{:?}", found.errors);
+    }
     // a later version is read like 27, an earlier one refused
     let source = open_bytes(Forge { version: 33, ..usual }.write(&entries64(&container)), "a.forge").unwrap();
     assert!(source.notes()[0].contains("33"));
