@@ -8,7 +8,7 @@ use super::quantize::{dequantize_i16, quantize_i16, round_rotations};
 use super::signs::{align, align_signs, all_equal};
 use super::stage::{Arc, Kept, LANES, NONE, SHELL_M, Stage, sin_cos, unit};
 use crate::error::{Error, Result};
-use crate::model::{Clip, Interpolation, Positions, Property, Skeleton, Timeline, Values};
+use crate::model::{Clip, Interpolation, Positions, Property, Skeleton, Timeline, Trs, Values};
 
 /// What [`reduce`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -34,6 +34,8 @@ const OVERCOMMIT: f64 = 6.0;
 const LEAST: f64 = 0.05;
 /// A track within this share of the bound of one value takes it, whatever its budget.
 const CONSTANT: f64 = 0.1;
+/// A track within this share of the bound of its joint's rest pose needs no key at all.
+const REST: f64 = 0.5;
 /// A longer step of one key is refused (180 degrees and more could go either way round): cosine of 150 / 2 degrees.
 const LONGEST_STEP_DOT: f64 = 0.258_819_045;
 
@@ -54,11 +56,13 @@ const LONGEST_STEP_DOT: f64 = 0.258_819_045;
 ///    subtree takes `c^(2/3) / (c^(2/3) + C^(2/3))` of what is left, and both together count as
 ///    `(c^(2/3) + C^(2/3))^(3/2)`.
 /// 2. Each track is fitted alone: from a kept key to the farthest one that holds the budget at every key between,
-///    by doubling and bisection.
-///    Tracks then get the same keys where that is fewer bytes than instants of their own.
+///    by doubling and bisection. A track near its joint's rest pose, or near one value, takes that.
 /// 3. Source (its own interpolation) and result are posed in model space at the union of all keys and between them.
 ///    Where a point moves too far, the chain's track that moves it most gets back the key that it misses most;
 ///    again, only around what changed, until every point holds.
+/// 4. The other way round: keys go, in the order of how little they are missed, wherever every point holds without
+///    them (the budgets are a guess; this takes what they left).
+/// 5. Tracks get the same keys where that is fewer bytes than instants of their own, and 3. comes once more.
 ///
 /// Deterministic. Tracks that move no joint are left alone; steps lose only keys that repeat the one before.
 ///
@@ -125,6 +129,8 @@ struct Fit {
     /// 0 translation, 1 rotation, 2 scale.
     kind: usize,
     values: Vec<[f64; 4]>,
+    /// What the joint has without the track.
+    rest: Option<[f64; 4]>,
     /// Metres at the far end for one unit of deviation (metre, radian, factor).
     lever_m: f64,
     /// Largest deviation, in units.
@@ -135,6 +141,14 @@ struct Fit {
     group: usize,
     /// Rotations are stored in 16 bits.
     quantized: bool,
+}
+
+fn at_rest(rest: Trs, kind: usize) -> [f64; 4] {
+    match kind {
+        0 => rest.translation.extend(0.0).to_array().map(f64::from),
+        1 => rest.rotation.to_array().map(f64::from),
+        _ => rest.scale.extend(0.0).to_array().map(f64::from),
+    }
 }
 
 /// The arm, metres, that a camera's rotation is held to.
@@ -171,14 +185,19 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
         for kind in 0..3 {
             let track = joint.changed[kind];
             let Some(t) = dense.tracks.get(track as usize) else { continue };
-            if t.curve.is_constant() || t.curve.interpolation == Interpolation::Step {
+            if t.curve.interpolation == Interpolation::Step {
                 continue;
             }
-            let values = match &t.curve.values {
+            let values: Vec<[f64; 4]> = match &t.curve.values {
                 Values::Quat(v) => v.iter().map(|q| unit(q.to_array().map(f64::from))).collect(),
                 Values::Vec3(v) => v.iter().map(|v| v.extend(0.0).to_array().map(f64::from)).collect(),
                 _ => continue,
             };
+            let rest = rig.joints().get(j).map(|joint| at_rest(joint.rest, kind));
+            let one_value = t.curve.is_constant();
+            if one_value && (values.len() != 1 || rest == values.first().copied() || rest.is_none()) {
+                continue;
+            }
             let lever_m = if kind == 0 { 1.0 } else { reach[j] };
             let group = fits.len();
             fits.push(Fit {
@@ -186,6 +205,7 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
                 track,
                 kind,
                 values,
+                rest,
                 lever_m,
                 budget: 0.0,
                 fresh: Vec::new(),
@@ -198,11 +218,12 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
 
     let mut kept = vec![Kept::default(); dense.tracks.len()];
     for fit in &fits {
-        kept[fit.track as usize] =
-            fit.first(stage.changed_seconds(fit.track), CONSTANT * max_m / fit.lever_m);
+        kept[fit.track as usize] = fit.first(stage.changed_seconds(fit.track), max_m);
     }
-    share_keys(&dense, &mut fits, &mut kept);
     let mut report = Reduction::default();
+    repair(&mut stage, &mut fits, &mut kept, max_m, &mut report);
+    prune(&mut stage, &fits, &mut kept, max_m);
+    share_keys(&dense, &mut fits, &mut kept);
     repair(&mut stage, &mut fits, &mut kept, max_m, &mut report);
     drop(stage);
 
@@ -351,6 +372,20 @@ impl Fit {
         worst.0
     }
 
+    /// How far one step from key `i` to key `j` misses what is between, in units; infinite where no such step may be.
+    fn missed(&self, seconds: &[f64], i: usize, j: usize) -> f64 {
+        if self.kind == 1 {
+            let (a, b) = (&self.values[i], &self.values[j]);
+            let dot: f64 = (0..4).map(|c| a[c] * b[c]).sum();
+            if dot < LONGEST_STEP_DOT {
+                return f64::INFINITY;
+            }
+        }
+        let line = self.line(i, j);
+        let (start, per) = (seconds[i], 1.0 / (seconds[j] - seconds[i]));
+        (i + 1..j).map(|m| self.deviation(&line, m, (seconds[m] - start) * per)).fold(0.0, f64::max)
+    }
+
     /// `c` of the number of keys `c / sqrt(budget in metres)`, but for a factor that all tracks share.
     fn cost(&self, seconds: &[f64]) -> f64 {
         let mut sum = 0.0;
@@ -369,8 +404,15 @@ impl Fit {
     }
 
     /// Step 2 of [`reduce`]: the keys that hold the budget when the track is alone.
-    fn first(&self, seconds: &[f64], least: f64) -> Kept {
-        if let Some(constant) = self.middle(self.budget.max(least) * 0.7) {
+    fn first(&self, seconds: &[f64], max_m: f64) -> Kept {
+        let at_least = |share: f64| self.budget.max(share * max_m / self.lever_m) * 0.7;
+        if let Some(rest) = self.rest.filter(|rest| self.stays_near(rest, at_least(REST))) {
+            return Kept { keys: vec![0], constant: Some(rest) };
+        }
+        if self.values.len() == 1 {
+            return Kept { keys: vec![0], constant: None };
+        }
+        if let Some(constant) = self.middle(at_least(CONSTANT)) {
             return Kept { keys: vec![0], constant: Some(constant) };
         }
         let last = self.values.len() - 1;
@@ -429,12 +471,18 @@ impl Fit {
             false => f64::from(v as f32),
         };
         let middle = middle.map(as_stored);
+        self.stays_near(&middle, budget).then_some(middle)
+    }
+
+    /// Whether no key is farther than `budget` from `value`.
+    fn stays_near(&self, value: &[f64; 4], budget: f64) -> bool {
         let factor = if self.kind == 1 { 2.0 } else { 1.0 };
         let near = |v: &[f64; 4]| {
-            let d2: f64 = (0..4).map(|c| (v[c] - middle[c]) * (v[c] - middle[c])).sum();
+            let apart = |sign: f64| (0..4).map(|c| (v[c] - sign * value[c]).powi(2)).sum::<f64>();
+            let d2 = if self.kind == 1 { apart(1.0).min(apart(-1.0)) } else { apart(1.0) };
             d2.sqrt() * factor <= budget
         };
-        self.values.iter().all(near).then_some(middle)
+        self.values.iter().all(near)
     }
 }
 
@@ -457,7 +505,7 @@ fn share_keys(clip: &Clip, fits: &mut [Fit], kept: &mut [Kept]) {
     let mut groups: Vec<Group> = Vec::new();
     for (n, fit) in fits.iter().enumerate() {
         let kept = &kept[fit.track as usize];
-        if kept.constant.is_some() {
+        if kept.constant.is_some() || fit.values.len() == 1 {
             continue;
         }
         let mut keys = vec![0u64; fit.values.len().div_ceil(64)];
@@ -617,6 +665,84 @@ fn repair(stage: &mut Stage<'_>, fits: &mut [Fit], kept: &mut [Kept], max_m: f64
     report.bound_mm = last.iter().copied().fold(0.0, f64::max) * 1000.0;
 }
 
+/// A kept key that may go.
+struct Candidate {
+    fit: usize,
+    key: u32,
+    /// Metres at the far end.
+    cost: f64,
+}
+
+/// Step 4 of [`reduce`]: keys go, those first that are missed least, wherever the bound holds without them.
+fn prune(stage: &mut Stage<'_>, fits: &[Fit], kept: &mut [Kept], max_m: f64) {
+    let limit = USE * max_m;
+    let joints = stage.joints.len();
+    // For each joint with a track: those above it, itself, those below it; and which of these it moves.
+    let mut lines: Vec<Vec<u32>> = vec![Vec::new(); joints];
+    let mut candidates = Vec::new();
+    for (n, fit) in fits.iter().enumerate() {
+        let track = &kept[fit.track as usize];
+        if track.constant.is_some() || track.keys.len() < 3 {
+            continue;
+        }
+        if lines[fit.joint].is_empty() {
+            lines[fit.joint] = line_of(stage, fit.joint);
+        }
+        let seconds = stage.changed_seconds(fit.track);
+        for around in track.keys.windows(3) {
+            let cost = fit.missed(seconds, around[0] as usize, around[2] as usize);
+            if cost * fit.lever_m <= 2.0 * limit {
+                candidates.push(Candidate { fit: n, key: around[1], cost: cost * fit.lever_m });
+            }
+        }
+    }
+    candidates.sort_by(|a, b| a.cost.total_cmp(&b.cost).then((a.fit, a.key).cmp(&(b.fit, b.key))));
+    for Candidate { fit: n, key, .. } in candidates {
+        let fit = &fits[n];
+        let keys = &mut kept[fit.track as usize].keys;
+        let Ok(at) = keys.binary_search(&key) else { continue };
+        let (before, after) = (keys[at - 1] as usize, keys[at + 1] as usize);
+        let seconds = stage.changed_seconds(fit.track);
+        // What was removed beside it since may have made the step longer.
+        if fit.missed(seconds, before, after) * SHELL_M.min(fit.lever_m) > limit {
+            continue;
+        }
+        let (from, to) = (seconds[before], seconds[after]);
+        keys.remove(at);
+        let first = stage.instants.partition_point(|t| *t <= from) / LANES;
+        let last = stage.instants.partition_point(|t| *t < to).div_ceil(LANES);
+        let holds = (first..last).all(|block| {
+            lines[fit.joint].iter().all(|&j| {
+                let j = j as usize;
+                stage.pose_joint(j, block, kept);
+                j < fit.joint || stage.bound(j).iter().all(|b| *b <= limit)
+            })
+        });
+        if !holds {
+            kept[fit.track as usize].keys.insert(at, key);
+        }
+    }
+}
+
+/// The moving joints above and below `joint`, and itself; parents first.
+fn line_of(stage: &Stage<'_>, joint: usize) -> Vec<u32> {
+    let mut line = Vec::new();
+    let mut above = joint as u32;
+    while above != NONE {
+        line.push(above);
+        above = stage.joints[above as usize].parent;
+    }
+    line.reverse();
+    let own = line.len() - 1;
+    for j in joint + 1..stage.joints.len() {
+        if line[own..].contains(&stage.joints[j].parent) {
+            line.push(j as u32);
+        }
+    }
+    line.retain(|j| stage.live[*j as usize]);
+    line
+}
+
 /// Gives a key back to the track that moves the shell of joint `j` most at `instant`, unless a track of its chain
 /// has got one around it in this round already.
 fn mend(
@@ -668,8 +794,15 @@ fn mend(
         let seconds = stage.changed_seconds(fit.track);
         let track = &mut kept[fit.track as usize];
         let end = fit.values.len() - 1;
+        if end == 0 && track.constant.is_none() {
+            continue;
+        }
         if track.constant.take().is_some() {
             // A value for the whole clip becomes its ends and the key between that they miss most.
+            if end == 0 {
+                fits[n].fresh.push((f64::NEG_INFINITY, f64::INFINITY));
+                return;
+            }
             let mut keys = vec![0, end as u32];
             if end > 1 {
                 keys.insert(1, fit.worst(seconds, 0, end) as u32);
@@ -716,7 +849,7 @@ fn keep_changes(clip: &Clip, track: usize) -> Kept {
 /// Leaves `kept` of a track. Nothing where it names no key.
 fn keep(clip: &mut Clip, index: usize, kept: &Kept) {
     let track = &clip.tracks[index];
-    if kept.keys.is_empty() || kept.keys.len() == track.curve.values.len() {
+    if kept.keys.is_empty() || kept.constant.is_none() && kept.keys.len() == track.curve.values.len() {
         return;
     }
     let pick = |i: &u32| *i as usize;

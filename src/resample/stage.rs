@@ -276,25 +276,30 @@ impl<'a> Stage<'a> {
     /// the keys that `kept` (by track number) leaves.
     pub fn pose(&mut self, block: usize, kept: &[Kept]) {
         for j in 0..self.joints.len() {
-            if !self.live[j] {
-                continue;
-            }
-            for k in 0..3 {
-                let (source, changed) = (self.joints[j].source[k], self.joints[j].changed[k]);
-                match source {
-                    NONE => {}
-                    track if self.source_as_target => {
-                        self.sample_target(0, (j, k), track, block, &Kept::default());
-                    }
-                    track => self.sample_source(j, k, track, block),
-                }
-                if changed != NONE {
-                    self.sample_target(1, (j, k), changed, block, &kept[changed as usize]);
-                }
-            }
-            self.lift(0, j);
-            self.lift(1, j);
+            self.pose_joint(j, block, kept);
         }
+    }
+
+    /// [`Stage::pose`] of one joint: those above it must stand at this block already.
+    pub fn pose_joint(&mut self, j: usize, block: usize, kept: &[Kept]) {
+        if !self.live[j] {
+            return;
+        }
+        for k in 0..3 {
+            let (source, changed) = (self.joints[j].source[k], self.joints[j].changed[k]);
+            match source {
+                NONE => {}
+                track if self.source_as_target => {
+                    self.sample_target(0, (j, k), track, block, &Kept::default());
+                }
+                track => self.sample_source(j, k, track, block),
+            }
+            if changed != NONE {
+                self.sample_target(1, (j, k), changed, block, &kept[changed as usize]);
+            }
+        }
+        self.lift(0, j);
+        self.lift(1, j);
     }
 
     fn sample_source(&mut self, j: usize, k: usize, track: u32, block: usize) {
