@@ -26,6 +26,10 @@ use anim2gltf::write::format::Options;
 use containers::Pack;
 use rayon::prelude::*;
 
+// As the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const CORES: usize = 2;
 
 fn median(mut times: Vec<Duration>) -> Duration {
@@ -174,7 +178,7 @@ fn workload(name: &'static str) -> Option<Workload> {
             let s = scale(1.0 / 16.0);
             let make = |part: f64| {
                 let (files, animations) = (of(25_961, s * part), of(267_536, s * part));
-                input(&format!("gta-{files}"), |path| big::dictionaries(path, files, animations))
+                input(&format!("peds-{files}"), |path| big::dictionaries(path, files, animations))
             };
             let (files, animations) = (of(25_961, s), of(267_536, s));
             workload(format!("{files} dictionaries, {animations} animations, scale {s:.4}"), &make)

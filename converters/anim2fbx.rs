@@ -2,6 +2,9 @@
 
 use anim2gltf::cli;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> std::process::ExitCode {
     cli::main(cli::args::To::Fbx)
 }

@@ -1,6 +1,9 @@
 //! Keys between keys: a target that slerps stays on the path that the source takes.
 
+use std::cell::RefCell;
+
 use glam::DQuat;
+use rustc_hash::FxHashMap;
 
 use crate::model::sample::nlerp;
 use crate::model::{Clip, Interpolation, Positions, Property, Timeline, Values};
@@ -23,7 +26,7 @@ pub trait Path {
 /// the rotation's angle) nlerp stands at `atan2(f sin w, 1 - f + f cos w)` and slerp at `f w`; the gap is widest
 /// where nlerp runs at slerp's speed. Over a whole interval it is 0.010° at 20°, 0.033° at 30°, 0.92° at 90°
 /// (notes, gltf-fbx 0.7), so that 0.05° asks for keys only above 34°, and a dot product tells.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Slerp {
     tolerance_rad: f64,
     /// Keys whose dot product is not below this need nothing between them.
@@ -32,7 +35,12 @@ pub struct Slerp {
     /// from both ends, so that no other two, and then no other three pieces do better.
     halves_dot: f64,
     thirds_dot: f64,
+    /// The cuts of wider arcs, found once for each class of arcs that are all but equally wide.
+    wide: FxHashMap<u64, Box<[f64]>>,
 }
+
+/// Classes of arcs by the leading bits of 1 - cos: 128 in each doubling, so that arcs of one differ by 0.4 % at most.
+const CLASS_SHIFT: u32 = 45;
 
 impl Slerp {
     /// Below this, in degrees, f32 components are what limits.
@@ -46,6 +54,7 @@ impl Slerp {
             near_dot: dot_within(tolerance_rad, |arc| arc.gap(0.0, 1.0)),
             halves_dot: dot_within(tolerance_rad, |arc| arc.widest_of(2)),
             thirds_dot: dot_within(tolerance_rad, |arc| arc.widest_of(3)),
+            wide: FxHashMap::default(),
         }
     }
 
@@ -78,31 +87,17 @@ impl Path for Slerp {
             fractions.extend([1.0 / 3.0, 2.0 / 3.0]);
             return;
         }
-        let arc = Arc::new(libm::acos(cos));
-        if arc.gap(0.0, 1.0) <= self.tolerance_rad {
+        if Arc::new(libm::acos(cos)).gap(0.0, 1.0) <= self.tolerance_rad {
             return;
         }
-        // As far as it goes, piece by piece: how few pieces can do.
-        let mut greedy = Vec::new();
-        let mut from = 0.0;
-        while arc.gap(from, 1.0) > self.tolerance_rad {
-            let (mut low, mut high) = (from, 1.0);
-            for _ in 0..HALVINGS {
-                let mid = 0.5 * (low + high);
-                if arc.gap(from, mid) <= self.tolerance_rad {
-                    low = mid;
-                } else {
-                    high = mid;
-                }
-            }
-            greedy.push(low);
-            from = low;
-        }
-        // Equal pieces where no more of them do: their positions are round, and other tracks may share them.
-        match (2..=greedy.len() + 1).find(|n| arc.widest_of(*n) <= self.tolerance_rad) {
-            Some(n) => fractions.extend((1..n).map(|k| k as f64 / n as f64)),
-            None => fractions.extend(greedy),
-        }
+        let class = (1.0 - cos).to_bits() >> CLASS_SHIFT;
+        let tolerance_rad = self.tolerance_rad;
+        let cuts = self.wide.entry(class).or_insert_with(|| {
+            // The widest arc of the class: what holds for it holds for the narrower ones.
+            let widest = (1.0 - f64::from_bits((class + 1) << CLASS_SHIFT)).max(0.0);
+            cuts_of(Arc::new(libm::acos(widest)), tolerance_rad)
+        });
+        fractions.extend_from_slice(cuts);
     }
 
     #[inline]
@@ -111,6 +106,33 @@ impl Path for Slerp {
         const ROUNDING: f64 = 1e-6;
         f64::from(dot.abs()) > self.near_dot + ROUNDING
     }
+}
+
+/// Where keys cut `arc` into the fewest pieces that stay within the tolerance. The gap of a piece grows with the arc
+/// (the bend of `at` does, up to two thirds of a half turn), so that the cuts hold for every narrower arc too.
+fn cuts_of(arc: Arc, tolerance_rad: f64) -> Box<[f64]> {
+    // As far as it goes, piece by piece: how few pieces can do.
+    let mut greedy = Vec::new();
+    let mut from = 0.0;
+    while arc.gap(from, 1.0) > tolerance_rad {
+        let (mut low, mut high) = (from, 1.0);
+        for _ in 0..HALVINGS {
+            let mid = 0.5 * (low + high);
+            if arc.gap(from, mid) <= tolerance_rad {
+                low = mid;
+            } else {
+                high = mid;
+            }
+        }
+        greedy.push(low);
+        from = low;
+    }
+    // No fewer pieces can do. Equal ones where they do too: their positions are round, and other tracks may share them.
+    let n = greedy.len() + 1;
+    if arc.widest_of(n) <= tolerance_rad {
+        return (1..n).map(|k| k as f64 / n as f64).collect();
+    }
+    greedy.into()
 }
 
 /// Halvings of an interval until the place of a key in it is known to the last digits.
@@ -181,8 +203,16 @@ impl Arc {
 /// source's normalised-linear path, just as many as it takes. All source keys stay, to the bit; steps, constant
 /// tracks and tracks that move no joint are left alone. Run [`align_signs`](super::align_signs) after it.
 pub fn add_inbetweens(clip: &mut Clip, tolerance_deg: f64) {
-    let mut path = Slerp::new(tolerance_deg);
+    thread_local! {
+        // A run asks for one tolerance, clip after clip.
+        static LAST: RefCell<Option<(u64, Slerp)>> = const { RefCell::new(None) };
+    }
+    let mut path = match LAST.take() {
+        Some((tolerance, path)) if tolerance == tolerance_deg.to_bits() => path,
+        _ => Slerp::new(tolerance_deg),
+    };
     add_inbetweens_for(clip, &mut path);
+    LAST.set(Some((tolerance_deg.to_bits(), path)));
 }
 
 /// [`add_inbetweens`] for a target that goes between keys along `path`.

@@ -384,6 +384,23 @@ fn sws_clip(tracks: u64, keys: u64, bones: &[BoneSpec], random: &mut Random) -> 
     }
 }
 
+/// A component as bodies move: most stand still or swing, coded as the game codes them.
+fn swinging_component(random: &mut ycd::Random, frames: usize, amplitude: f32) -> ycd::Channel {
+    const STEPS: f64 = 2000.0;
+    let period = 12.0 + random.below(60) as f64;
+    let phase = random.below(1000) as f64 / 1000.0;
+    let reach = 0.1 + 0.4 * random.below(1000) as f64 / 1000.0;
+    let at = |frame: usize| {
+        (STEPS * (0.5 + reach * libm::sin(std::f64::consts::TAU * (frame as f64 / period + phase)))) as u32
+    };
+    let (quantum, offset) = (2.0 * amplitude / STEPS as f32, -amplitude);
+    match random.below(6) {
+        0 | 1 => ycd::Channel::StaticFloat(random.float() * amplitude),
+        2 => ycd::Channel::Linear { n: (0..frames).map(|f| at(f) as i32).collect(), quantum, offset },
+        _ => ycd::Channel::Quantised { n: (0..frames).map(at).collect(), quantum, offset },
+    }
+}
+
 /// GTA V: dictionaries with ped animations. 25,961 with 267,536 animations are what the game has.
 pub fn dictionaries(folder: &Path, dictionaries: u64, animations: u64) -> io::Result<Written> {
     fs::create_dir_all(folder)?;
@@ -403,9 +420,13 @@ pub fn dictionaries(folder: &Path, dictionaries: u64, animations: u64) -> io::Re
             let tracks: Vec<ycd::Track> = bones
                 .iter()
                 .map(|&bone| {
-                    let number = u8::from(bone != 0);
-                    let format = if bone == 0 { ycd::Format::Vector3 } else { ycd::Format::Quaternion };
-                    ycd::random_track(&mut random, bone, number, format, frames)
+                    let mut swing = |amplitude| swinging_component(&mut random, frames, amplitude);
+                    let mut channels = vec![swing(0.3), swing(0.3), swing(0.3)];
+                    if bone == 0 {
+                        return ycd::Track::new(bone, 0, ycd::Format::Vector3, channels);
+                    }
+                    channels.push(ycd::Channel::Cached1(3));
+                    ycd::Track::new(bone, 1, ycd::Format::Quaternion, channels)
                 })
                 .collect();
             written.tracks += tracks.len() as u64;

@@ -184,19 +184,28 @@ impl Accessors {
     pub fn begin_clip(&mut self, clip: &Clip) {
         self.timelines.clear();
         self.timelines.resize(clip.timelines.len(), None);
-        // Room for all its keys at once, where none is shared.
-        let (mut quats, mut vec3s) = (0, 0);
-        for track in &clip.tracks {
-            match &track.curve.values {
-                Values::Quat(q) => quats += q.len(),
-                Values::Vec3(v) => vec3s += v.len(),
-                Values::Scalar(_) | Values::Raw { .. } => {}
+    }
+
+    /// Makes room for all keys of these clips at once, as if none were shared.
+    pub fn expect<'a>(&mut self, clips: impl Iterator<Item = &'a Clip>) {
+        let (mut times, mut quats, mut vec3s, mut tracks) = (0, 0, 0, 0);
+        for clip in clips {
+            times += clip.timelines.iter().map(|t| t.len() + 2).sum::<usize>();
+            tracks += clip.tracks.len();
+            for track in &clip.tracks {
+                match &track.curve.values {
+                    Values::Quat(q) => quats += q.len() + 1,
+                    Values::Vec3(v) => vec3s += v.len() + 1,
+                    Values::Scalar(_) | Values::Raw { .. } => {}
+                }
             }
         }
+        self.reserve(View::Times, times * 4);
         self.reserve(View::Quats, quats * 16);
         self.reserve(View::Vec3s, vec3s * 12);
-        self.accessors.reserve(clip.tracks.len());
-        self.quat.reserve(clip.tracks.len() / 2);
+        self.accessors.reserve(tracks);
+        self.quat.reserve(tracks / 2);
+        self.vec3.reserve(tracks / 8);
     }
 
     fn reserve(&mut self, view: View, bytes: usize) {

@@ -59,6 +59,7 @@ pub fn document(scene: &Scene<'_>, options: &Options) -> Result<Document> {
         ..json::Root::default()
     };
     let mut accessors = Accessors::default();
+    accessors.expect(scene.animations.iter().map(|a| a.clip));
     let joints = joints(scene, &mut root, &mut accessors).map_err(not_serialised)?;
     if options.preview_mesh {
         preview(scene.rig, &mut root, &mut accessors);
