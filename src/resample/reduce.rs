@@ -179,7 +179,7 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
     if quantized {
         round_rotations(&mut dense);
     }
-    let mut stage = Stage::new(rig, source, &dense, 1);
+    let mut stage = Stage::new(rig, source, &dense, 3);
     let mut fits = Vec::new();
     for (j, joint) in stage.joints.iter().enumerate() {
         for kind in 0..3 {
@@ -221,10 +221,21 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
         kept[fit.track as usize] = fit.first(stage.changed_seconds(fit.track), max_m);
     }
     let mut report = Reduction::default();
+    let cnt = |w: &str, kept: &[Kept], fits: &[Fit]| {
+        let n: usize = fits.iter().map(|f| { let k=&kept[f.track as usize]; if k.constant.is_some(){1}else if k.keys.is_empty(){f.values.len()}else{k.keys.len()} }).sum();
+        let b: usize = fits.iter().map(|f| { let k=&kept[f.track as usize]; (if k.constant.is_some(){0}else{k.keys.len()})*(4+if f.kind==1{if quantized {8} else {16}} else {12}) }).sum();
+        let all: usize = fits.iter().map(|f| f.values.len()).sum();
+        eprintln!("{w} {n} of {all}, unshared bytes {b}, {:?}", std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_micros() % 10000000);
+    };
+    cnt("first", &kept, &fits);
     repair(&mut stage, &mut fits, &mut kept, max_m, &mut report);
+    cnt("repair", &kept, &fits);
     prune(&mut stage, &fits, &mut kept, max_m);
+    cnt("prune", &kept, &fits);
     share_keys(&dense, &mut fits, &mut kept);
+    cnt("share", &kept, &fits);
     repair(&mut stage, &mut fits, &mut kept, max_m, &mut report);
+    cnt("repair", &kept, &fits);
     drop(stage);
 
     let mut fitted = vec![false; dense.tracks.len()];

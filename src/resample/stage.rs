@@ -479,25 +479,26 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// What no point of the shell around joint `j` exceeds: |shift of the joint| + shell x |change of the axes|, in
-    /// metres. The spectral norm of a difference of two rotations is its Frobenius norm / sqrt 2; of other
-    /// matrices the Frobenius norm is a bound.
+    /// What no point of the shell around joint `j` exceeds, metres. With `s` the shift of the joint, `D` the change
+    /// of its axes and `r` the shell, a point `u` of the unit sphere moves by `|s + r D u|`, whose square is at most
+    /// `|s|^2 + 2 r |D^T s| + r^2 |D|^2`. For two rotations `D` has two equal singular values and a null axis, so
+    /// the spectral norm is the Frobenius norm / sqrt 2, the same `u` is the farthest for both terms, and this *is*
+    /// the displacement of the point that moves most; for other matrices the Frobenius norm makes it a bound.
     pub fn bound(&self, j: usize) -> Lane {
         let (a, b) = (&self.model[0][j], &self.model[1][j]);
         let share = if self.rigid[j] { 0.5 } else { 1.0 };
         let mut out = [0.0; LANES];
         for l in 0..LANES {
-            let mut axes = 0.0;
-            for c in 0..9 {
-                let d = a.m[c][l] - b.m[c][l];
-                axes += d * d;
-            }
-            let mut shift = 0.0;
+            let s: [f64; 3] = std::array::from_fn(|c| a.p[c][l] - b.p[c][l]);
+            let (mut axes, mut along) = (0.0, 0.0);
             for c in 0..3 {
-                let d = a.p[c][l] - b.p[c][l];
-                shift += d * d;
+                let d: [f64; 3] = std::array::from_fn(|r| a.m[c * 3 + r][l] - b.m[c * 3 + r][l]);
+                let dot = d[0] * s[0] + d[1] * s[1] + d[2] * s[2];
+                axes += d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+                along += dot * dot;
             }
-            out[l] = shift.sqrt() + SHELL_M * (axes * share).sqrt();
+            let shift = s[0] * s[0] + s[1] * s[1] + s[2] * s[2];
+            out[l] = (shift + 2.0 * SHELL_M * along.sqrt() + SHELL_M * SHELL_M * share * axes).sqrt();
         }
         out
     }
