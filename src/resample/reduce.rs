@@ -3,6 +3,9 @@
 // One index runs over several arrays of lanes or components at once.
 #![allow(clippy::needless_range_loop)]
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use super::inbetween::{Slerp, split_track};
 use super::quantize::{dequantize_i16, quantize_i16, round_rotations};
 use super::signs::{align, align_signs, all_equal};
@@ -25,10 +28,10 @@ pub struct Reduction {
 
 /// Share of the bound that keys and the instants looked at may use: between two of those instants the error is
 /// still a little larger, and the writer rounds times to f32.
-const USE: f64 = 0.97;
+const USE: f64 = 0.985;
 /// The sum of the budgets down a chain, in bounds. Errors of neighbouring joints point all ways and are seldom at
 /// their largest together, so more than one bound is given out, and the sweep takes back where it was too much.
-const OVERCOMMIT: f64 = 6.0;
+const OVERCOMMIT: f64 = 12.0;
 
 /// No track gets less than this share of the bound: below it, noise is followed key by key.
 const LEAST: f64 = 0.05;
@@ -36,6 +39,9 @@ const LEAST: f64 = 0.05;
 const CONSTANT: f64 = 0.1;
 /// A track within this share of the bound of its joint's rest pose needs no key at all.
 const REST: f64 = 0.5;
+/// Keys and tracks are tried without where one alone would not move what is farthest from it by more than this many
+/// bounds (chains are seldom stretched out, so that number is mostly too high).
+const TRIED: f64 = 4.0;
 /// A longer step of one key is refused (180 degrees and more could go either way round): cosine of 150 / 2 degrees.
 const LONGEST_STEP_DOT: f64 = 0.258_819_045;
 
@@ -217,25 +223,29 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
     share_out(&stage, &mut fits, max_m);
 
     let mut kept = vec![Kept::default(); dense.tracks.len()];
-    for fit in &fits {
-        kept[fit.track as usize] = fit.first(stage.changed_seconds(fit.track), max_m);
-    }
+    pair_equals(&dense, &mut fits);
+    first(&stage, &mut fits, &mut kept, max_m);
     let mut report = Reduction::default();
     let cnt = |w: &str, kept: &[Kept], fits: &[Fit]| {
         let n: usize = fits.iter().map(|f| { let k=&kept[f.track as usize]; if k.constant.is_some(){1}else if k.keys.is_empty(){f.values.len()}else{k.keys.len()} }).sum();
         let b: usize = fits.iter().map(|f| { let k=&kept[f.track as usize]; (if k.constant.is_some(){0}else{k.keys.len()})*(4+if f.kind==1{if quantized {8} else {16}} else {12}) }).sum();
         let all: usize = fits.iter().map(|f| f.values.len()).sum();
-        eprintln!("{w} {n} of {all}, unshared bytes {b}, {:?}", std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_micros() % 10000000);
+        if std::env::var("V").is_ok() {eprintln!("{w} {n} of {all}, unshared bytes {b}, {:?}", std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_micros() % 10000000);}
     };
     cnt("first", &kept, &fits);
     repair(&mut stage, &mut fits, &mut kept, max_m, &mut report);
     cnt("repair", &kept, &fits);
+    if std::env::var("NS").is_err() { settle(&mut stage, &mut fits, &mut kept, max_m); }
+    cnt("settle", &kept, &fits);
     prune(&mut stage, &fits, &mut kept, max_m);
     cnt("prune", &kept, &fits);
     share_keys(&dense, &mut fits, &mut kept);
     cnt("share", &kept, &fits);
     repair(&mut stage, &mut fits, &mut kept, max_m, &mut report);
     cnt("repair", &kept, &fits);
+    prune(&mut stage, &fits, &mut kept, max_m);
+    cnt("prune groups", &kept, &fits);
+    repair(&mut stage, &mut fits, &mut kept, max_m, &mut report);
     drop(stage);
 
     let mut fitted = vec![false; dense.tracks.len()];
@@ -254,6 +264,46 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
     }
     forget_unused(&mut dense);
     (dense, report)
+}
+
+/// Tracks with the same keys and values (RAGE's thigh rolls follow their thighs) become one group: a writer stores
+/// them once for as long as they keep the same keys.
+fn pair_equals(clip: &Clip, fits: &mut [Fit]) {
+    for n in 0..fits.len() {
+        let equal = |fit: &Fit| {
+            let (a, b) = (&clip.tracks[fit.track as usize], &clip.tracks[fits[n].track as usize]);
+            fit.kind == fits[n].kind && a.timeline == b.timeline && fit.values == fits[n].values
+        };
+        if fits[n].values.len() > 1
+            && let Some(before) = fits[..n].iter().position(equal)
+        {
+            fits[n].group = fits[before].group;
+        }
+    }
+}
+
+/// The members of each group, by its number.
+fn groups_of(fits: &[Fit]) -> BTreeMap<usize, Vec<usize>> {
+    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (n, fit) in fits.iter().enumerate() {
+        groups.entry(fit.group).or_default().push(n);
+    }
+    groups
+}
+
+/// Step 2 of [`reduce`] for all tracks.
+fn first(stage: &Stage<'_>, fits: &mut [Fit], kept: &mut [Kept], max_m: f64) {
+    for fit in fits.iter() {
+        kept[fit.track as usize] = fit.first(stage.changed_seconds(fit.track), max_m);
+    }
+    for members in groups_of(fits).into_values().filter(|m| m.len() > 1) {
+        let of = |n: &usize| &kept[fits[*n].track as usize];
+        if members.iter().any(|n| of(n).constant.is_some()) {
+            members.iter().for_each(|n| fits[*n].group = *n);
+        } else if let Some(keys) = members.iter().map(|n| &of(n).keys).max_by_key(|k| k.len()).cloned() {
+            members.iter().for_each(|n| kept[fits[*n].track as usize].keys.clone_from(&keys));
+        }
+    }
 }
 
 /// For each joint: how far the farthest point that it turns can be, metres. Chains stretched out, so true of any pose.
@@ -417,13 +467,14 @@ impl Fit {
     /// Step 2 of [`reduce`]: the keys that hold the budget when the track is alone.
     fn first(&self, seconds: &[f64], max_m: f64) -> Kept {
         let at_least = |share: f64| self.budget.max(share * max_m / self.lever_m) * 0.7;
-        if let Some(rest) = self.rest.filter(|rest| self.stays_near(rest, at_least(REST))) {
+        if let Some(rest) = self.rest.filter(|rest| self.farthest(rest) <= at_least(REST)) {
             return Kept { keys: vec![0], constant: Some(rest) };
         }
         if self.values.len() == 1 {
             return Kept { keys: vec![0], constant: None };
         }
-        if let Some(constant) = self.middle(at_least(CONSTANT)) {
+        let constant = self.middle();
+        if self.farthest(&constant) <= at_least(CONSTANT) {
             return Kept { keys: vec![0], constant: Some(constant) };
         }
         let last = self.values.len() - 1;
@@ -463,8 +514,8 @@ impl Fit {
         Kept { keys, constant: None }
     }
 
-    /// The middle of the track's range (as f32 will hold it), if no key is farther than `budget` from it.
-    fn middle(&self, budget: f64) -> Option<[f64; 4]> {
+    /// The middle of the track's range, as the file will hold it.
+    fn middle(&self) -> [f64; 4] {
         let mut low = self.values[0];
         let mut high = self.values[0];
         for v in &self.values {
@@ -481,19 +532,17 @@ impl Fit {
             true => f64::from(dequantize_i16(quantize_i16(v as f32))),
             false => f64::from(v as f32),
         };
-        let middle = middle.map(as_stored);
-        self.stays_near(&middle, budget).then_some(middle)
+        middle.map(as_stored)
     }
 
-    /// Whether no key is farther than `budget` from `value`.
-    fn stays_near(&self, value: &[f64; 4], budget: f64) -> bool {
+    /// How far the farthest key is from `value`, in units.
+    fn farthest(&self, value: &[f64; 4]) -> f64 {
         let factor = if self.kind == 1 { 2.0 } else { 1.0 };
-        let near = |v: &[f64; 4]| {
+        let apart = |v: &[f64; 4]| {
             let apart = |sign: f64| (0..4).map(|c| (v[c] - sign * value[c]).powi(2)).sum::<f64>();
-            let d2 = if self.kind == 1 { apart(1.0).min(apart(-1.0)) } else { apart(1.0) };
-            d2.sqrt() * factor <= budget
+            if self.kind == 1 { apart(1.0).min(apart(-1.0)) } else { apart(1.0) }
         };
-        self.values.iter().all(near)
+        self.values.iter().map(apart).fold(0.0, f64::max).sqrt() * factor
     }
 }
 
@@ -501,20 +550,18 @@ impl Fit {
 fn share_keys(clip: &Clip, fits: &mut [Fit], kept: &mut [Kept]) {
     /// f32 instant; accessor of instants with its bounds, as JSON.
     const INSTANT_BYTES: usize = 4;
-    const ACCESSOR_BYTES: usize = 130;
+    const ACCESSOR_BYTES: usize = 110;
     struct Group {
         timeline: u32,
         keys: Vec<u64>,
-        /// Of a key's values, in all tracks.
+        /// Of a key's values, in all tracks; equal tracks are written once.
         value_bytes: usize,
-        /// Keys of the timeline, and of those the most that one of the tracks does without.
-        all: usize,
-        dropped: usize,
         fits: Vec<usize>,
     }
     let cost = |keys: usize, value_bytes: usize| keys * (value_bytes + INSTANT_BYTES) + ACCESSOR_BYTES;
     let mut groups: Vec<Group> = Vec::new();
-    for (n, fit) in fits.iter().enumerate() {
+    for fits_of_one in groups_of(fits).into_values() {
+        let fit = &fits[fits_of_one[0]];
         let kept = &kept[fit.track as usize];
         if kept.constant.is_some() || fit.values.len() == 1 {
             continue;
@@ -529,9 +576,7 @@ fn share_keys(clip: &Clip, fits: &mut [Fit], kept: &mut [Kept]) {
             (1, false) => 16,
             _ => 12,
         };
-        let all = fit.values.len();
-        let dropped = all - kept.keys.len();
-        groups.push(Group { timeline, keys, value_bytes, all, dropped, fits: vec![n] });
+        groups.push(Group { timeline, keys, value_bytes, fits: fits_of_one });
     }
     let count = |g: &Group| g.keys.iter().map(|w| w.count_ones() as usize).sum::<usize>();
     let gain = |a: &Group, b: &Group| {
@@ -539,11 +584,7 @@ fn share_keys(clip: &Clip, fits: &mut [Fit], kept: &mut [Kept]) {
             return 0;
         }
         let joined: usize = a.keys.iter().zip(&b.keys).map(|(a, b)| (a | b).count_ones() as usize).sum();
-        // No more than half of what a track dropped comes back: few keys are what was asked for.
-        if 2 * (a.all - joined) < a.dropped.max(b.dropped) {
-            return 0;
-        }
-        (cost(count(a), a.value_bytes) + cost(count(b), b.value_bytes))
+(cost(count(a), a.value_bytes) + cost(count(b), b.value_bytes))
             .saturating_sub(cost(joined, a.value_bytes + b.value_bytes))
     };
     // For each group the best of the later ones.
@@ -571,15 +612,12 @@ fn share_keys(clip: &Clip, fits: &mut [Fit], kept: &mut [Kept]) {
                 timeline: NONE - j as u32,
                 keys: Vec::new(),
                 value_bytes: 0,
-                all: 0,
-                dropped: 0,
                 fits: Vec::new(),
             },
         );
         let group = &mut groups[i];
         group.keys.iter_mut().zip(&other.keys).for_each(|(a, b)| *a |= b);
         group.value_bytes += other.value_bytes;
-        group.dropped = group.dropped.max(other.dropped);
         group.fits.extend(other.fits);
         bests[j] = (0, 0);
         for k in 0..=i.max(j) {
@@ -676,82 +714,132 @@ fn repair(stage: &mut Stage<'_>, fits: &mut [Fit], kept: &mut [Kept], max_m: f64
     report.bound_mm = last.iter().copied().fold(0.0, f64::max) * 1000.0;
 }
 
-/// A kept key that may go.
-struct Candidate {
-    fit: usize,
-    key: u32,
-    /// Metres at the far end.
-    cost: f64,
+/// What a change of some tracks moves, and what has to stand before that can be posed.
+#[derive(Default)]
+struct Moved {
+    /// Joints, parents first; and whether the change moves it (those above it it does not).
+    joints: Vec<(u32, bool)>,
+}
+
+impl Moved {
+    fn by(stage: &Stage<'_>, fits: &[Fit], members: &[usize]) -> Self {
+        let count = stage.joints.len();
+        let (mut above, mut moved) = (vec![false; count], vec![false; count]);
+        for n in members {
+            let mut j = fits[*n].joint;
+            moved[j] = true;
+            while stage.joints[j].parent != NONE {
+                j = stage.joints[j].parent as usize;
+                above[j] = true;
+            }
+        }
+        for j in 0..count {
+            let parent = stage.joints[j].parent;
+            if parent != NONE && moved[parent as usize] {
+                moved[j] = true;
+                // A member below this one has marked all between already.
+            }
+        }
+        let joints = (0..count).filter(|j| stage.live[*j] && (above[*j] || moved[*j]));
+        Moved { joints: joints.map(|j| (j as u32, moved[j])).collect() }
+    }
+
+    /// Whether no point that the change moves is farther off than `limit` in the blocks.
+    fn holds(&self, stage: &mut Stage<'_>, kept: &[Kept], mut blocks: Range<usize>, limit: f64) -> bool {
+        blocks.all(|block| {
+            self.joints.iter().all(|&(j, moved)| {
+                stage.pose_joint(j as usize, block, kept);
+                !moved || stage.bound(j as usize).iter().all(|b| *b <= limit)
+            })
+        })
+    }
+}
+
+/// Step 4 of [`reduce`], whole tracks: those that can stand at rest, or at one value, do.
+fn settle(stage: &mut Stage<'_>, fits: &mut [Fit], kept: &mut [Kept], max_m: f64) {
+    let limit = USE * max_m;
+    let mut candidates = Vec::new();
+    for (n, fit) in fits.iter().enumerate() {
+        let now = kept[fit.track as usize].constant;
+        let rest = fit.rest.filter(|rest| now != Some(*rest));
+        let middle = (now.is_none() && fit.values.len() > 1).then(|| fit.middle());
+        for value in rest.into_iter().chain(middle) {
+            let cost = fit.farthest(&value) * fit.lever_m;
+            if cost <= TRIED * limit {
+                candidates.push((cost, n, value));
+            }
+        }
+    }
+    // Stable: of the two values of a track the one that it misses less comes first, rest where they are equal.
+    candidates.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    for (_, n, value) in candidates {
+        let track = fits[n].track as usize;
+        let was = std::mem::replace(&mut kept[track], Kept { keys: vec![0], constant: Some(value) });
+        let all = 0..stage.blocks();
+        if !Moved::by(stage, fits, &[n]).holds(stage, kept, all, limit) {
+            kept[track] = was;
+        } else {
+            // Equal tracks part.
+            let group = fits[n].group;
+            for (m, fit) in fits.iter_mut().enumerate().filter(|(_, f)| f.group == group) {
+                fit.group = m;
+            }
+        }
+    }
 }
 
 /// Step 4 of [`reduce`]: keys go, those first that are missed least, wherever the bound holds without them.
 fn prune(stage: &mut Stage<'_>, fits: &[Fit], kept: &mut [Kept], max_m: f64) {
     let limit = USE * max_m;
-    let joints = stage.joints.len();
-    // For each joint with a track: those above it, itself, those below it; and which of these it moves.
-    let mut lines: Vec<Vec<u32>> = vec![Vec::new(); joints];
+    let groups: Vec<Vec<usize>> = groups_of(fits).into_values().collect();
+    let mut moved: Vec<Moved> = Vec::new();
+    // Metres at the far end, number of the group, key.
     let mut candidates = Vec::new();
-    for (n, fit) in fits.iter().enumerate() {
-        let track = &kept[fit.track as usize];
+    let missed = |stage: &Stage<'_>, n: &usize, from: u32, to: u32, lever: fn(f64) -> f64| {
+        let fit = &fits[*n];
+        fit.missed(stage.changed_seconds(fit.track), from as usize, to as usize) * lever(fit.lever_m)
+    };
+    for (g, members) in groups.iter().enumerate() {
+        moved.push(Moved::default());
+        let track = &kept[fits[members[0]].track as usize];
         if track.constant.is_some() || track.keys.len() < 3 {
             continue;
         }
-        if lines[fit.joint].is_empty() {
-            lines[fit.joint] = line_of(stage, fit.joint);
-        }
-        let seconds = stage.changed_seconds(fit.track);
+        moved[g] = Moved::by(stage, fits, members);
         for around in track.keys.windows(3) {
-            let cost = fit.missed(seconds, around[0] as usize, around[2] as usize);
-            if cost * fit.lever_m <= 2.0 * limit {
-                candidates.push(Candidate { fit: n, key: around[1], cost: cost * fit.lever_m });
+            let cost = members
+                .iter()
+                .map(|n| missed(stage, n, around[0], around[2], |lever| lever))
+                .fold(0.0, f64::max);
+            if cost <= TRIED * limit {
+                candidates.push((cost, g, around[1]));
             }
         }
     }
-    candidates.sort_by(|a, b| a.cost.total_cmp(&b.cost).then((a.fit, a.key).cmp(&(b.fit, b.key))));
-    for Candidate { fit: n, key, .. } in candidates {
-        let fit = &fits[n];
-        let keys = &mut kept[fit.track as usize].keys;
+    candidates.sort_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+    for (_, g, key) in candidates {
+        let members = &groups[g];
+        let first = fits[members[0]].track as usize;
+        let keys = &kept[first].keys;
         let Ok(at) = keys.binary_search(&key) else { continue };
-        let (before, after) = (keys[at - 1] as usize, keys[at + 1] as usize);
-        let seconds = stage.changed_seconds(fit.track);
+        let (before, after) = (keys[at - 1], keys[at + 1]);
         // What was removed beside it since may have made the step longer.
-        if fit.missed(seconds, before, after) * SHELL_M.min(fit.lever_m) > limit {
+        if members.iter().any(|n| missed(stage, n, before, after, |lever| lever.min(SHELL_M)) > limit) {
             continue;
         }
-        let (from, to) = (seconds[before], seconds[after]);
-        keys.remove(at);
-        let first = stage.instants.partition_point(|t| *t <= from) / LANES;
-        let last = stage.instants.partition_point(|t| *t < to).div_ceil(LANES);
-        let holds = (first..last).all(|block| {
-            lines[fit.joint].iter().all(|&j| {
-                let j = j as usize;
-                stage.pose_joint(j, block, kept);
-                j < fit.joint || stage.bound(j).iter().all(|b| *b <= limit)
-            })
-        });
-        if !holds {
-            kept[fit.track as usize].keys.insert(at, key);
+        let seconds = stage.changed_seconds(first as u32);
+        let (from, to) = (seconds[before as usize], seconds[after as usize]);
+        let blocks = stage.instants.partition_point(|t| *t <= from) / LANES
+            ..stage.instants.partition_point(|t| *t < to).div_ceil(LANES);
+        for n in members {
+            kept[fits[*n].track as usize].keys.remove(at);
+        }
+        if !moved[g].holds(stage, kept, blocks, limit) {
+            for n in members {
+                kept[fits[*n].track as usize].keys.insert(at, key);
+            }
         }
     }
-}
-
-/// The moving joints above and below `joint`, and itself; parents first.
-fn line_of(stage: &Stage<'_>, joint: usize) -> Vec<u32> {
-    let mut line = Vec::new();
-    let mut above = joint as u32;
-    while above != NONE {
-        line.push(above);
-        above = stage.joints[above as usize].parent;
-    }
-    line.reverse();
-    let own = line.len() - 1;
-    for j in joint + 1..stage.joints.len() {
-        if line[own..].contains(&stage.joints[j].parent) {
-            line.push(j as u32);
-        }
-    }
-    line.retain(|j| stage.live[*j as usize]);
-    line
 }
 
 /// Gives a key back to the track that moves the shell of joint `j` most at `instant`, unless a track of its chain
