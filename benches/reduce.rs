@@ -229,7 +229,10 @@ fn measure(case: &Case, modules: &Path, node: &Path) {
         let (their_bytes, our_bytes) = (bytes(&file), bytes(&reduced));
         let our_mm = error_mm(&source, &ids, &reduced);
         let (theirs, ours) = (median(theirs), median(ours));
-        let holds = our_mm <= peer_mm && our_bytes.0 < their_bytes.0 && ours <= 3.0 * theirs;
+        let holds = our_mm <= peer_mm
+            && our_bytes.0 < their_bytes.0
+            && our_bytes.1 < their_bytes.1
+            && ours <= 3.0 * theirs;
         println!(
             "| {} | {} | {} | {peer_mm:.3} | {our_mm:.3} | {} / {} | {} / {} | {:.2} | {:.2} |{}",
             case.name,

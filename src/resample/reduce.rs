@@ -28,7 +28,7 @@ pub struct Reduction {
 
 /// Share of the bound that keys and the instants looked at may use: between two of those instants the error is
 /// still a little larger, and the writer rounds times to f32.
-const USE: f64 = 0.985;
+const USE: f64 = 0.995;
 /// The sum of the budgets down a chain, in bounds. Errors of neighbouring joints point all ways and are seldom at
 /// their largest together, so more than one bound is given out, and the sweep takes back where it was too much.
 const OVERCOMMIT: f64 = 12.0;
