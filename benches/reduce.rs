@@ -129,8 +129,7 @@ fn error_mm(source: &[(Skeleton, Clip)], ids: &[String], output: &Path) -> f64 {
     for (animation, id) in shown.animations.iter().zip(ids) {
         let (rig, clip) = source.iter().find(|(_, c)| c.id.to_string() == *id).expect("the clip");
         let report = compare(rig, clip, &shown, animation, "").expect("a comparison");
-        most =
-            [report.at_keys_mm, report.between_mm].iter().flatten().fold(most, |most, w| most.max(w.value));
+        most = report.anywhere_mm.iter().fold(most, |most, w| most.max(w.value));
     }
     most
 }

@@ -226,25 +226,12 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
     pair_equals(&dense, &mut fits);
     first(&stage, &mut fits, &mut kept, max_m);
     let mut report = Reduction::default();
-    let cnt = |w: &str, kept: &[Kept], fits: &[Fit]| {
-        let n: usize = fits.iter().map(|f| { let k=&kept[f.track as usize]; if k.constant.is_some(){1}else if k.keys.is_empty(){f.values.len()}else{k.keys.len()} }).sum();
-        let b: usize = fits.iter().map(|f| { let k=&kept[f.track as usize]; (if k.constant.is_some(){0}else{k.keys.len()})*(4+if f.kind==1{if quantized {8} else {16}} else {12}) }).sum();
-        let all: usize = fits.iter().map(|f| f.values.len()).sum();
-        if std::env::var("V").is_ok() {eprintln!("{w} {n} of {all}, unshared bytes {b}, {:?}", std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_micros() % 10000000);}
-    };
-    cnt("first", &kept, &fits);
     repair(&mut stage, &mut fits, &mut kept, max_m, &mut report);
-    cnt("repair", &kept, &fits);
-    if std::env::var("NS").is_err() { settle(&mut stage, &mut fits, &mut kept, max_m); }
-    cnt("settle", &kept, &fits);
+    settle(&mut stage, &mut fits, &mut kept, max_m);
     prune(&mut stage, &fits, &mut kept, max_m);
-    cnt("prune", &kept, &fits);
     share_keys(&dense, &mut fits, &mut kept);
-    cnt("share", &kept, &fits);
     repair(&mut stage, &mut fits, &mut kept, max_m, &mut report);
-    cnt("repair", &kept, &fits);
     prune(&mut stage, &fits, &mut kept, max_m);
-    cnt("prune groups", &kept, &fits);
     repair(&mut stage, &mut fits, &mut kept, max_m, &mut report);
     drop(stage);
 
@@ -542,6 +529,8 @@ impl Fit {
             let apart = |sign: f64| (0..4).map(|c| (v[c] - sign * value[c]).powi(2)).sum::<f64>();
             if self.kind == 1 { apart(1.0).min(apart(-1.0)) } else { apart(1.0) }
         };
+        // What is not a number is near nothing.
+        let apart = |v: &[f64; 4]| Some(apart(v)).filter(|d| !d.is_nan()).unwrap_or(f64::INFINITY);
         self.values.iter().map(apart).fold(0.0, f64::max).sqrt() * factor
     }
 }
@@ -584,7 +573,7 @@ fn share_keys(clip: &Clip, fits: &mut [Fit], kept: &mut [Kept]) {
             return 0;
         }
         let joined: usize = a.keys.iter().zip(&b.keys).map(|(a, b)| (a | b).count_ones() as usize).sum();
-(cost(count(a), a.value_bytes) + cost(count(b), b.value_bytes))
+        (cost(count(a), a.value_bytes) + cost(count(b), b.value_bytes))
             .saturating_sub(cost(joined, a.value_bytes + b.value_bytes))
     };
     // For each group the best of the later ones.
@@ -608,12 +597,7 @@ fn share_keys(clip: &Clip, fits: &mut [Fit], kept: &mut [Kept]) {
         // The later one goes into the earlier; its place stays, empty, so that no number changes.
         let other = std::mem::replace(
             &mut groups[j],
-            Group {
-                timeline: NONE - j as u32,
-                keys: Vec::new(),
-                value_bytes: 0,
-                fits: Vec::new(),
-            },
+            Group { timeline: NONE - j as u32, keys: Vec::new(), value_bytes: 0, fits: Vec::new() },
         );
         let group = &mut groups[i];
         group.keys.iter_mut().zip(&other.keys).for_each(|(a, b)| *a |= b);
@@ -734,19 +718,17 @@ impl Moved {
             }
         }
         for j in 0..count {
-            let parent = stage.joints[j].parent;
-            if parent != NONE && moved[parent as usize] {
-                moved[j] = true;
-                // A member below this one has marked all between already.
-            }
+            moved[j] |= moved.get(stage.joints[j].parent as usize).copied().unwrap_or(false);
         }
         let joints = (0..count).filter(|j| stage.live[*j] && (above[*j] || moved[*j]));
         Moved { joints: joints.map(|j| (j as u32, moved[j])).collect() }
     }
 
     /// Whether no point that the change moves is farther off than `limit` in the blocks.
-    fn holds(&self, stage: &mut Stage<'_>, kept: &[Kept], mut blocks: Range<usize>, limit: f64) -> bool {
-        blocks.all(|block| {
+    fn holds(&self, stage: &mut Stage<'_>, kept: &[Kept], blocks: Range<usize>, limit: f64) -> bool {
+        // The middle fails first.
+        let middle = blocks.start.midpoint(blocks.end);
+        (middle..blocks.end).chain(blocks.start..middle).all(|block| {
             self.joints.iter().all(|&(j, moved)| {
                 stage.pose_joint(j as usize, block, kept);
                 !moved || stage.bound(j as usize).iter().all(|b| *b <= limit)
