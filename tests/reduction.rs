@@ -30,7 +30,7 @@ fn sources(path: &Path) -> Vec<Played> {
 }
 
 /// What `arguments` make of a source, by the clips' identities.
-fn converted(path: &Path, arguments: &[&str]) -> HashMap<String, Played> {
+fn converted(path: &Path, arguments: &[&str]) -> HashMap<(String, String), Played> {
     let out = tempfile::tempdir().unwrap();
     let result = Command::new(env!("CARGO_BIN_EXE_anim2gltf"))
         .arg(path)
@@ -78,7 +78,7 @@ fn moved_mm(source: &Played, file: &Played) -> (f64, String) {
             for p in [[0.1, 0.0, 0.0], [0.0, 0.1, 0.0], [0.0, 0.0, 0.1]] {
                 let mm = 1000.0 * length(add(apply(&a[j], p), apply(&b[*k], p), -1.0));
                 if mm > most.0 {
-                    most = (mm, format!("{} of {} at {source_s} s", source.nodes[j].name, source.id));
+                    most = (mm, format!("{} of {:?} at {source_s} s", source.nodes[j].name, source.id));
                 }
             }
         }

@@ -26,9 +26,14 @@ pub struct Reduction {
     pub rounds: usize,
 }
 
-/// Share of the bound that keys and the instants looked at may use: between two of those instants the error is
-/// still a little larger, and the writer rounds times to f32.
-const USE: f64 = 0.995;
+/// Share of the bound that is used at keys and at [`BETWEEN`] instants between: elsewhere the error is still a little
+/// larger.
+const USE: f64 = 0.985;
+/// Instants in each gap at which keys are chosen.
+const BETWEEN: usize = 3;
+/// The same for the last look, which only adds keys: twice as many instants, so a quarter of what can be missed.
+const LAST_USE: f64 = 0.995;
+const LAST_BETWEEN: usize = 7;
 /// The sum of the budgets down a chain, in bounds. Errors of neighbouring joints point all ways and are seldom at
 /// their largest together, so more than one bound is given out, and the sweep takes back where it was too much.
 const OVERCOMMIT: f64 = 12.0;
@@ -185,7 +190,7 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
     if quantized {
         round_rotations(&mut dense);
     }
-    let mut stage = Stage::new(rig, source, &dense, 3);
+    let mut stage = Stage::new(rig, source, &dense, BETWEEN);
     let mut fits = Vec::new();
     for (j, joint) in stage.joints.iter().enumerate() {
         for kind in 0..3 {
@@ -226,13 +231,15 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
     pair_equals(&dense, &mut fits);
     first(&stage, &mut fits, &mut kept, max_m);
     let mut report = Reduction::default();
-    repair(&mut stage, &mut fits, &mut kept, max_m, &mut report);
+    repair(&mut stage, &mut fits, &mut kept, USE * max_m, &mut report);
     settle(&mut stage, &mut fits, &mut kept, max_m);
     prune(&mut stage, &fits, &mut kept, max_m);
     share_keys(&dense, &mut fits, &mut kept);
-    repair(&mut stage, &mut fits, &mut kept, max_m, &mut report);
+    repair(&mut stage, &mut fits, &mut kept, USE * max_m, &mut report);
     prune(&mut stage, &fits, &mut kept, max_m);
-    repair(&mut stage, &mut fits, &mut kept, max_m, &mut report);
+    drop(stage);
+    let mut stage = Stage::new(rig, source, &dense, LAST_BETWEEN);
+    repair(&mut stage, &mut fits, &mut kept, LAST_USE * max_m, &mut report);
     drop(stage);
 
     let mut fitted = vec![false; dense.tracks.len()];
@@ -648,13 +655,12 @@ impl Line {
 }
 
 /// Step 3 of [`reduce`]: keys come back until the bound holds at every instant of the stage.
-fn repair(stage: &mut Stage<'_>, fits: &mut [Fit], kept: &mut [Kept], max_m: f64, report: &mut Reduction) {
+fn repair(stage: &mut Stage<'_>, fits: &mut [Fit], kept: &mut [Kept], limit: f64, report: &mut Reduction) {
     let joints = stage.joints.len();
     let mut of_joint = vec![[usize::MAX; 3]; joints];
     for (n, fit) in fits.iter().enumerate() {
         of_joint[fit.joint][fit.kind] = n;
     }
-    let limit = USE * max_m;
     let mut dirty = vec![true; stage.blocks()];
     let mut last = vec![0.0f64; stage.blocks()];
     let mut bounds: Vec<[f64; LANES]> = vec![[0.0; LANES]; joints];

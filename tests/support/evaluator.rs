@@ -34,7 +34,8 @@ pub struct Node {
 /// Joints, in no order that matters.
 #[derive(Debug, Clone)]
 pub struct Played {
-    pub id: String,
+    /// Identity of the clip, and where it comes from.
+    pub id: (String, String),
     pub nodes: Vec<Node>,
 }
 
@@ -173,7 +174,7 @@ pub fn source(rig: &Skeleton, clip: &Clip) -> Played {
         });
         Node { name: joint.name.clone().unwrap_or_default(), parent: joint.parent, rest, curves }
     });
-    Played { id: clip.id.to_string(), nodes: nodes.collect() }
+    Played { id: (clip.id.to_string(), clip.source.clone()), nodes: nodes.collect() }
 }
 
 /// The animations of a .glb, turned to Z up.
@@ -224,7 +225,7 @@ pub fn file(path: &Path) -> Vec<Played> {
             Node { name, parent: None, rest, curves: [None, None, None] }
         })
         .collect();
-    let mut still = Played { id: String::new(), nodes: still };
+    let mut still = Played { id: Default::default(), nodes: still };
     for (parent, node) in list(&json["nodes"]).iter().enumerate() {
         for child in list(&node["children"]) {
             still.nodes[index(&child)].parent = Some(parent);
@@ -232,7 +233,8 @@ pub fn file(path: &Path) -> Vec<Played> {
     }
     let play = |animation: &Value| {
         let mut played = still.clone();
-        played.id = animation["extras"]["id"].as_str().unwrap_or_default().to_owned();
+        let stated = |name: &str| animation["extras"][name].as_str().unwrap_or_default().to_owned();
+        played.id = (stated("id"), stated("source"));
         for channel in list(&animation["channels"]) {
             let Some(node) = channel["target"]["node"].as_u64() else { continue };
             let kind = paths.iter().position(|p| channel["target"]["path"] == *p).unwrap();
