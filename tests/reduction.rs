@@ -166,3 +166,77 @@ fn contacts_at_the_end_of_long_chains_do_not_slide() {
     }
     assert!(contacts > 100, "{contacts}");
 }
+
+/// The exit code, and what is said.
+fn program(arguments: &[&str]) -> (Option<i32>, String) {
+    let result = Command::new(env!("CARGO_BIN_EXE_anim2gltf")).args(arguments).output().unwrap();
+    (result.status.code(), String::from_utf8_lossy(&[result.stdout, result.stderr].concat()).into_owned())
+}
+
+#[test]
+fn odd_values_are_refused_with_a_reason() {
+    let out = tempfile::tempdir().unwrap();
+    let (input, out) = (&inputs()[0], out.path().to_str().unwrap());
+    for (option, value, reason) in [
+        ("--reduce", "0", "a number above 0"),
+        ("--reduce", "-1", "a number above 0"),
+        ("--reduce", "NaN", "a number above 0"),
+        ("--reduce", "inf", "a number above 0"),
+        ("--bake", "0", "frames a second above 0, or `source`"),
+        ("--bake", "-30", "frames a second above 0, or `source`"),
+        ("--bake", "nan", "frames a second above 0, or `source`"),
+        ("--bake", "1e9", "at most 1048576 frames"),
+        ("--additive", "compose=nobody", "found no clip \"nobody\""),
+        ("--root-motion", "away", "keep, bake, drop, inplace"),
+    ] {
+        let (code, said) = program(&[input.to_str().unwrap(), "-o", out, "-q", option, value]);
+        assert_eq!(code, Some(2), "{option} {value}: {said}");
+        assert!(said.contains(reason), "{option} {value}: {said}");
+    }
+    let (code, said) = program(&[input.to_str().unwrap(), "-o", out, "--reduce"]);
+    assert!(code == Some(2) && said.contains("a value is required"), "{said}");
+}
+
+/// Passes on top of each other keep the bound of the reduction: the sample's keys are on frames of 30 and 60.
+#[test]
+fn combinations_hold_the_bound() {
+    let input = &inputs()[0];
+    for (arguments, bound_mm) in [
+        (&["--reduce", "0.5", "--quantize"][..], 0.5),
+        (&["--reduce", "0.5", "--bake", "60"], 0.5),
+        (&["--reduce", "0.5", "--bake", "source", "--quantize"], 0.5),
+        (&["--reduce", "0.5", "--bake", "60", "--quantize", "--additive", "compose"], 0.5),
+        // More than anything moves: one value a track, if any.
+        (&["--reduce", "1e300"], 1e300),
+        // Less than 16 bits, or even 32, can hold: told, and as near as it goes.
+        (&["--reduce", "1e-9", "--quantize"], 0.005),
+    ] {
+        let files = converted(input, arguments);
+        for source in sources(input) {
+            let file = &files[&source.id];
+            let (mm, place) = moved_mm(&source, file);
+            assert!(mm < bound_mm, "{arguments:?}: {mm} mm, {place}");
+            if bound_mm > 1e6 {
+                let most = file.nodes.iter().flat_map(|n| n.curves.iter().flatten()).map(|c| c.times.len());
+                assert!(most.max().unwrap() <= 2, "a value, and its end");
+            } else {
+                steps_are_short(file);
+            }
+        }
+    }
+}
+
+/// `verify --max` is about what is seen: the bound of a reduction passes, a smaller one does not; FBX is read too.
+#[test]
+fn verify_knows_a_reduction() {
+    let input = inputs()[0].to_str().unwrap().to_owned();
+    for format in ["glb", "gltf", "fbx"] {
+        let out = tempfile::tempdir().unwrap();
+        let folder = out.path().to_str().unwrap();
+        let (code, said) = program(&[&input, "-o", folder, "-q", "--to", format, "--reduce", "2"]);
+        assert_eq!(code, Some(0), "{said}");
+        assert_eq!(program(&["verify", &input, folder, "--max", "2"]).0, Some(0), "{format}");
+        let (code, said) = program(&["verify", &input, folder, "--max", "0.2"]);
+        assert!(code == Some(1) && said.contains("anywhere"), "{format}: {said}");
+    }
+}
