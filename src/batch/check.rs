@@ -1,6 +1,5 @@
 //! `check`: decodes everything, writes nothing, and counts: the census to hold against the seed's.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use rayon::prelude::*;
@@ -68,21 +67,8 @@ pub struct Census {
     /// What is in them.
     #[serde(rename = "GTAV")]
     pub rage: ycd::Census,
-    /// Which way open questions were decided, and what contradicts the notes, by input: how often.
-    pub notes: Vec<NoteCount>,
     /// What was refused, and why.
     pub refused: Vec<ErrorRow>,
-}
-
-/// A note on an input.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct NoteCount {
-    /// The input, relative to what was given.
-    pub source: String,
-    /// What was found.
-    pub note: String,
-    /// In how many of its entries.
-    pub times: u64,
 }
 
 /// Result of one unit.
@@ -94,7 +80,6 @@ struct Part {
     sets: Vec<anvil_sets::AnimSet>,
     entities: u64,
     rage: Option<ycd::Census>,
-    notes: Vec<String>,
     errors: Vec<Error>,
 }
 
@@ -116,7 +101,6 @@ fn take(given: &[PathBuf], options: &anvil::Options) -> Result<Census> {
         return Err(Error::usage("found no .ycd, .forge, .data or .Animation"));
     }
     let mut census = Census { refused: errors.iter().map(ErrorRow::from).collect(), ..Census::default() };
-    let mut notes: BTreeMap<(usize, String), u64> = BTreeMap::new();
     let mut units: Vec<(usize, usize)> = Vec::new();
     let mut sources: Vec<Option<Source>> = Vec::new();
     for (i, input) in inputs.iter().enumerate() {
@@ -136,9 +120,6 @@ fn take(given: &[PathBuf], options: &anvil::Options) -> Result<Census> {
                         census.anvil_files += 1;
                         census.entries += source.entries().len() as u64;
                         census.refused.extend(source.faults().iter().map(|e| row(input, e)));
-                        for note in source.notes() {
-                            *notes.entry((i, note.clone())).or_default() += 1;
-                        }
                         units.extend((0..source.entries().len()).map(|e| (i, e)));
                     }
                 }
@@ -219,18 +200,9 @@ fn take(given: &[PathBuf], options: &anvil::Options) -> Result<Census> {
                         u64::from(matches!(sources[i], Some(Source::Dictionary | Source::Rpf { .. })));
                 }
             }
-            for note in part.notes {
-                *notes.entry((i, note)).or_default() += 1;
-            }
             census.refused.extend(part.errors.iter().map(|e| row(&inputs[i], e)));
         }
     }
-    let count = |((i, note), times): ((usize, String), u64)| NoteCount {
-        source: inputs[i].relative.clone(),
-        note,
-        times,
-    };
-    census.notes = notes.into_iter().map(count).collect();
     census.anim_pairs = pairs.len() as u64;
     let is_clip = |id: u32| contents.contains_key(&(Generation::Ids32, u64::from(id)));
     census.anim_pairs_unresolved = pairs.iter().filter(|p| !p.iter().all(|id| is_clip(*id))).count() as u64;
@@ -307,7 +279,5 @@ fn archive(
         }
     });
     part.errors.extend(result.err());
-    part.notes.extend(scratch.notes().iter().cloned());
-    part.notes.extend(scratch.decided());
     part
 }

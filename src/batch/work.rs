@@ -238,7 +238,6 @@ pub fn scan(
     });
     scan.is_damaged |= result.is_err();
     scan.notes.extend(scratch.notes().iter().cloned());
-    scan.notes.extend(scratch.decided());
     scan
 }
 
@@ -302,7 +301,6 @@ pub fn items(
             });
             out.errors.extend(result.err());
             out.notes.extend(scratch.notes().iter().cloned());
-            out.notes.extend(scratch.decided());
         }
         None => {}
     }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::args::Check;
-use crate::batch::check::{AnvilCensus, Census, NoteCount, check};
+use crate::batch::check::{AnvilCensus, Census, check};
 use crate::container::anvil;
 use crate::error::{Error, Result};
 
@@ -63,9 +63,6 @@ fn text(census: &Census) -> String {
         };
         line(format!("  channels by type {}", list(&rage.channels)));
         line(format!("  tracks by number {}", list(&rage.tracks)));
-    }
-    for NoteCount { source, note, times } in &census.notes {
-        line(format!("{source}: {note} ({times} times)"));
     }
     line(format!("refused {}", census.refused.len()));
     out

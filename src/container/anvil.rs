@@ -68,8 +68,8 @@ impl Scratch {
         &self.findings.notes
     }
 
-    /// How the containers and directories of the entry read last were read, each way once, in a fixed order: what no
-    /// format note can tell of a game before its files were seen.
+    /// How the containers and directories of all entries read so far were read, each way once, in a fixed order:
+    /// what no format note can tell of a game before its files were seen.
     pub fn decided(&self) -> Vec<String> {
         let containers = self.forms.iter().map(|form| format!("data containers of {form}"));
         let directories = self.findings.directories.iter().map(|form| format!("directories as {form}"));
@@ -222,8 +222,6 @@ impl AnvilSource {
         visit: &mut dyn FnMut(Result<Object<'_>>),
     ) -> Result<()> {
         scratch.findings.notes.clear();
-        scratch.findings.directories.clear();
-        scratch.forms.clear();
         let entry = self.entry(index)?;
         let visit = &mut |result: Result<Object<'_>>| visit(result.map_err(|e| self.place(entry, e)));
         if self.kind == Kind::Loose {

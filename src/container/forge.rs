@@ -242,8 +242,6 @@ pub struct Archive<R> {
     source: R,
     version: u32,
     entries: Vec<Entry>,
-    /// Where the last entry ends, special ones counted.
-    last_end: u64,
     notes: Vec<String>,
     faults: Vec<Error>,
 }
@@ -289,14 +287,8 @@ impl<R: ReadAt> Archive<R> {
         }
         let header = c.u64("offset of the data header")?;
 
-        let mut archive = Archive {
-            source,
-            version,
-            entries: Vec::new(),
-            last_end: 0,
-            notes: Vec::new(),
-            faults: Vec::new(),
-        };
+        let mut archive =
+            Archive { source, version, entries: Vec::new(), notes: Vec::new(), faults: Vec::new() };
         match version {
             25..=30 => {}
             42 | 50 => archive.notes.push(format!("forge version {version}: read by one tool's description")),
@@ -311,11 +303,8 @@ impl<R: ReadAt> Archive<R> {
         if archive.entries.is_empty() && !archive.faults.is_empty() {
             return Err(archive.faults.swap_remove(0));
         }
-        // Nothing else tells that the end of a file is missing when it held no entry. A tool that does not pad ends the
-        // file with its last entry.
-        if archive.last_end == len && !len.is_multiple_of(PADDING) {
-            archive.notes.push("the archive ends with its last entry, without padding".to_owned());
-        } else if !len.is_multiple_of(PADDING) {
+        // Nothing else tells that the end of a file is missing when it held no entry.
+        if !len.is_multiple_of(PADDING) {
             archive.faults.push(Error::malformed(
                 len,
                 format_args!("the end of the file after {len} (0x{len:X}) bytes"),
@@ -544,7 +533,6 @@ impl<R: ReadAt> Archive<R> {
                         size: entry.size as u64,
                     };
                     if whole {
-                        self.last_end = self.last_end.max(entry.offset.saturating_add(entry.size));
                         if !special {
                             self.entries.push(entry);
                         }
