@@ -38,6 +38,8 @@ const LAST_BETWEEN: usize = 7;
 /// their largest together, so more than one bound is given out, and the sweep takes back where it was too much.
 const OVERCOMMIT: f64 = 12.0;
 
+/// Source and slerp are not brought nearer to each other than about this share of the bound.
+const LEAST_SHARE: f64 = 0.005;
 /// No track gets less than this share of the bound: below it, noise is followed key by key.
 const LEAST: f64 = 0.05;
 /// A track within this share of the bound of one value takes it, whatever its budget.
@@ -124,7 +126,7 @@ fn within(clip: &mut Clip, rig: &Skeleton, max_mm: f64, quantized: bool) -> Resu
     let mut share = 0.25;
     loop {
         let (reduced, mut report) = attempt(clip, rig, max_m, share, quantized);
-        if report.bound_mm <= max_mm || share < 0.005 {
+        if report.bound_mm <= max_mm || share < LEAST_SHARE {
             report.keys_before = keys(clip);
             report.keys_after = keys(&reduced);
             return Ok((reduced, report));
@@ -200,6 +202,12 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
         round_rotations(&mut dense);
     }
     let mut stage = Stage::new(rig, source, &dense, BETWEEN);
+    // What all keys together do not hold no choice of them does: other keys are needed, or none will do.
+    let all = farthest(&mut stage, &vec![Kept::default(); dense.tracks.len()]);
+    if all > max_m && (quantized || share >= LEAST_SHARE) {
+        drop(stage);
+        return (dense, Reduction { bound_mm: all * 1000.0, ..Reduction::default() });
+    }
     let mut fits = Vec::new();
     for (j, joint) in stage.joints.iter().enumerate() {
         for kind in 0..3 {
@@ -307,6 +315,18 @@ fn first(stage: &Stage<'_>, fits: &mut [Fit], kept: &mut [Kept], max_m: f64) {
             members.iter().for_each(|n| kept[fits[*n].track as usize].keys.clone_from(&keys));
         }
     }
+}
+
+/// The farthest that a point is moved at the stage's instants, metres.
+fn farthest(stage: &mut Stage<'_>, kept: &[Kept]) -> f64 {
+    let mut most = 0.0f64;
+    for block in 0..stage.blocks() {
+        stage.pose(block, kept);
+        for j in (0..stage.joints.len()).filter(|j| stage.live[*j]) {
+            most = stage.bound(j).iter().copied().fold(most, f64::max);
+        }
+    }
+    most
 }
 
 /// For each joint: how far the farthest point that it turns can be, metres. Chains stretched out, so true of any pose.
