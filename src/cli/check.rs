@@ -64,6 +64,16 @@ fn text(census: &Census) -> String {
         line(format!("  channels by type {}", list(&rage.channels)));
         line(format!("  tracks by number {}", list(&rage.tracks)));
     }
+    for row in &census.decided {
+        line(format!("{}: read as", row.inputs()));
+        for way in &row.decided {
+            line(format!("  {way}"));
+        }
+    }
+    for row in &census.notes {
+        let times = if row.entries == 1 { String::new() } else { format!(" ({} times)", row.entries) };
+        line(format!("note: {}: {}{times}", row.source, row.note));
+    }
     line(format!("refused {}", census.refused.len()));
     out
 }
