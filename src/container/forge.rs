@@ -460,11 +460,11 @@ impl<R: ReadAt> Archive<R> {
             let names = c.u64("name offset")?;
             let smallest = IndexLayout::Bytes16.size() as u64;
             match u64::try_from(count) {
+                // Nobody reads the offsets of an empty table: 0, -1 and anything else are as good.
+                Ok(0) => self.content_end = self.content_end.max(at.saturating_add(TABLE_SIZE as u64)),
                 Ok(count) if index.checked_add(count * smallest).is_some_and(|end| end <= len) => {
                     self.content_end = self.content_end.max(at.saturating_add(TABLE_SIZE as u64));
-                    if count > 0 {
-                        tables.push(Table { at, count, index, names: Some(names) });
-                    }
+                    tables.push(Table { at, count, index, names: Some(names) });
                 }
                 _ => {
                     self.faults.push(Error::limit(
