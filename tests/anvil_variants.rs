@@ -675,3 +675,110 @@ fn an_event_that_swallows_the_clip_misleads_nobody() {
     assert_eq!(seen, 1);
     assert_eq!(rr.len(), 3);
 }
+
+/// Memory that the program may ask for on a damaged archive, in KiB: a hundred times what these hold.
+#[cfg(unix)]
+const MEMORY_KIB: u32 = 600 << 10;
+
+/// Runs the program within [`MEMORY_KIB`]: its exit code, and what it said on standard error.
+#[cfg(unix)]
+fn confined(arguments: &[&str], case: &str) -> (i32, String) {
+    let mut child = std::process::Command::new("sh")
+        .args([
+            "-c",
+            &format!("ulimit -v {MEMORY_KIB} && exec \"$@\""),
+            "sh",
+            env!("CARGO_BIN_EXE_anim2gltf"),
+        ])
+        .args(arguments)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let start = std::time::Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if start.elapsed().as_secs() > 60 {
+            child.kill().unwrap();
+            panic!("{case}: no end after a minute");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    let output = child.wait_with_output().unwrap();
+    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// Flipped bits, extreme bytes, zeroed ranges and cuts, through the program itself: it ends, within its memory, and
+/// where it could not do everything it says why.
+#[cfg(unix)]
+#[test]
+fn damaged_archives_end_with_a_code_and_a_line() {
+    let mut inputs: Vec<(String, Vec<u8>)> = Vec::new();
+    for (algorithm, pack) in [(3, Pack::Zstd), (4, Pack::Lz4), (1, Pack::Lzo1x)] {
+        let forge = Forge { table: 2, ..Forge::of(27) };
+        inputs.push((
+            format!("rr-{pack:?}.forge"),
+            forge.write(&rr_entries(&Container::of(27, algorithm, pack))),
+        ));
+    }
+    let streaming = Container { count_width: None, ..Container::of(27, 3, Pack::Zstd) };
+    inputs.push(("streaming.forge".into(), Forge::of(30).write(&rr_entries(&streaming))));
+    inputs.push(("sws.forge".into(), Forge::of(25).write(&sws_entries(&Container::of(25, 2, Pack::Lzo2a)))));
+    for (id, name, spec) in rr_clips() {
+        inputs.push((format!("{name}.Animation"), rr_object(id, name, &spec)));
+    }
+    if let Some(shared) = support::shared() {
+        for file in ["rr/DataPC_odd.forge", "rr/RID_Pack.data", "sws/DataPC_lzo1x_v26.forge"] {
+            let name = file.rsplit('/').next().unwrap();
+            inputs.push((name.to_owned(), fs::read(shared.join("fixtures/anvil").join(file)).unwrap()));
+        }
+    }
+    let mut state = 0x9E37_79B9_7F4A_7C15u64;
+    let mut random = |n: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % n.max(1) as u64) as usize
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (mut whole, mut damaged) = (0, 0);
+    for (name, bytes) in &inputs {
+        let path = folder.path().join(name);
+        // What lies behind the last byte that is not 0 is padding.
+        let used = bytes.len() - bytes.iter().rev().take_while(|b| **b == 0).count();
+        for i in 0..24 {
+            let mut bytes = bytes.clone();
+            // Half of the damage where the tables and headers are.
+            let place = if i % 2 == 0 { random(used.min(0x1800)) } else { random(used) };
+            match i % 4 {
+                0 => (0..=random(5)).for_each(|_| {
+                    let at = random(used);
+                    bytes[at] ^= 1 << random(8);
+                }),
+                1 => bytes[place] = [0, 1, 0x7F, 0x80, 0xFF][random(5)],
+                2 => {
+                    let end = (place + [1, 4, 8, 64, 4096][random(5)]).min(used);
+                    bytes[place..end].fill([0, 0xFF][random(2)]);
+                }
+                _ => bytes.truncate(place / 64 * 64),
+            }
+            fs::write(&path, bytes).unwrap();
+            let case = format!("{name}, damage {i}");
+            for check in [true, false] {
+                let out = folder.path().join("out");
+                let (path, out) = (path.to_str().unwrap(), out.to_str().unwrap());
+                let arguments: &[&str] =
+                    if check { &["check", path, "-j", "1"] } else { &[path, "-o", out, "-q", "-j", "1"] };
+                let (code, said) = confined(arguments, &case);
+                assert!((0..=2).contains(&code), "{case}: {code}: {said}");
+                assert!(!said.contains("panicked") && !said.contains("memory allocation"), "{case}: {said}");
+                if code == 0 {
+                    whole += 1;
+                } else {
+                    damaged += 1;
+                    assert!(said.lines().any(|l| l.starts_with("error: ")), "{case}: {code}, {said:?}");
+                }
+            }
+        }
+    }
+    assert!(whole > 0 && damaged > inputs.len(), "{whole} whole, {damaged} damaged");
+}

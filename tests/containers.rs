@@ -426,6 +426,22 @@ fn tables_of_the_archive_are_chained_and_may_be_empty() {
     assert_eq!((source.entries().len(), source.faults().len()), (0, 0));
 }
 
+/// A zeroed table: the data header knows better.
+#[test]
+fn a_count_that_the_tables_do_not_have_is_damage_where_they_have_none() {
+    let forge = Forge { special: false, ..Forge::of(27) };
+    let bytes = forge.write(&entries64(&Container::of(27, 3, Pack::Zstd)));
+    let mut zeroed = bytes.clone();
+    zeroed[0x446..0x446 + 48].fill(0);
+    let error = open_bytes(zeroed, "a.forge").unwrap_err().to_string();
+    assert!(error.contains("offset 0x41A") && error.contains("3 files"), "{error}");
+    let mut more = bytes;
+    more[0x41A] = 5;
+    let read = read_bytes(more, "a.forge");
+    expect64(&read);
+    assert_eq!(read.notes, ["the data header counts 5 files, the index tables 3"]);
+}
+
 /// Only an entry that reaches past the end is damage, or a file that ends within its padding.
 #[test]
 fn an_archive_need_not_be_padded() {

@@ -25,6 +25,9 @@ pub fn run(args: &Check) -> Result<ExitCode> {
         print!("{}", text(&census));
     }
     let decoded = census.rr.clips.clips + census.sws.clips.clips + census.rage.clips + census.skeletons;
+    if census.refused.is_empty() && decoded == 0 {
+        eprintln!("{}", super::NO_CLIP);
+    }
     Ok(ExitCode::from(match (census.refused.len(), decoded) {
         (0, 1..) => 0,
         (_, 0) => 2,

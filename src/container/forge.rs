@@ -481,6 +481,17 @@ impl<R: ReadAt> Archive<R> {
                 break;
             }
         }
+        let listed: u64 = tables.iter().map(|t| t.count).sum();
+        if self.faults.is_empty() && u64::try_from(files).is_ok_and(|files| files != listed) {
+            if listed == 0 {
+                return Err(Error::malformed(
+                    header,
+                    format_args!("{files} files in the data header and none in the index tables"),
+                    "an index record for each",
+                ));
+            }
+            self.notes.push(format!("the data header counts {files} files, the index tables {listed}"));
+        }
         Ok(tables)
     }
 
