@@ -282,6 +282,72 @@ fn any_number_of_threads_and_any_order_give_the_same_bytes() {
     assert_eq!(files(&tree(&out("abc"))), files(&tree(&out("cba"))));
 }
 
+/// Which way open questions were decided stands in the manifest, in the report and in the census: once for each
+/// archive, whatever the number of clips and threads, and again in a run that finds everything finished.
+#[test]
+fn what_was_decided_is_told_once_for_each_archive() {
+    let input = world(12);
+    for loose in ["a", "b", "c"] {
+        let body = anvil_clip::rr_body(&clip(0x70_0000, 4, 3));
+        let bytes = anvil_container::object64("Animation", 0x70_0000, loose, Some(0), &body);
+        fs::write(input.path().join(format!("{loose}.Animation")), bytes).unwrap();
+    }
+    let out = tempfile::tempdir().unwrap();
+    run(&settings(&[input.path()], out.path()));
+    let ways = |rows: &[(String, u64, Vec<String>)]| {
+        let way = |of: &str, text: &str| {
+            let rows: Vec<_> = rows.iter().filter(|(source, _, _)| source == of).collect();
+            assert_eq!(rows.len(), 1, "{of}: {rows:?}");
+            let n = rows[0].2.iter().filter(|way| way.contains(text)).count();
+            assert_eq!(n, 1, "{of}: {text}: {rows:?}");
+        };
+        assert_eq!(rows.len(), 3);
+        way("riders.forge", "forge version 27: index records of 20 bytes, name records of 192 bytes");
+        way("riders.forge", "zstd, 32-bit count and 16-bit sizes, Adler-32 from 0");
+        way("riders.forge", "directories as records of 64-bit ids with extras");
+        way("skate.forge", "forge version 25: index records of 16 bytes, name records of 188 bytes");
+        way("skate.forge", "FILEDATA");
+        way("skate.forge", "lzo2a, 16-bit count and 16-bit sizes, Adler-32 from 0");
+        way("skate.forge", "directories as records of 32-bit ids");
+        way("a.Animation", "with their name headers");
+        assert_eq!(rows.iter().map(|(_, alike, _)| alike).sum::<u64>(), 2);
+    };
+    let of_manifest = || -> Vec<_> {
+        manifest(out.path()).decided.into_iter().map(|r| (r.source, r.alike, r.decided)).collect()
+    };
+    let first = of_manifest();
+    ways(&first);
+    let report = fs::read_to_string(out.path().join("report.txt")).unwrap();
+    for (source, alike, ways) in &first {
+        let more = if *alike > 0 { format!(" and {alike} more") } else { String::new() };
+        ways.iter().for_each(|way| assert!(report.contains(&format!("{source}{more}: {way}")), "{report}"));
+    }
+    run(&settings(&[input.path()], out.path()));
+    assert_eq!(of_manifest(), first);
+
+    let census = |arguments: &[&str]| {
+        let run = output(&[&["check", text(input.path())], arguments].concat());
+        assert!(run.status.success(), "{run:?}");
+        String::from_utf8(run.stdout).unwrap()
+    };
+    let json: serde_json::Value = serde_json::from_str(&census(&["--json", "-j", "2"])).unwrap();
+    assert_eq!(json, serde_json::from_str::<serde_json::Value>(&census(&["--json", "-j", "1"])).unwrap());
+    let rows: Vec<_> = json["decided"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            let ways = row["decided"].as_array().unwrap().iter().map(|w| w.as_str().unwrap().to_owned());
+            (row["source"].as_str().unwrap().to_owned(), row["alike"].as_u64().unwrap_or(0), ways.collect())
+        })
+        .collect();
+    ways(&rows);
+    let plain = census(&[]);
+    for (_, _, ways) in &rows {
+        ways.iter().for_each(|way| assert_eq!(plain.matches(&format!("  {way}\n")).count(), 1, "{plain}"));
+    }
+}
+
 #[test]
 #[cfg(unix)]
 fn a_second_run_does_what_has_changed_and_no_more() {

@@ -6,10 +6,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
-
-/// What the validator may say: the skin and its joints are there for armatures, not for a mesh.
-const ALLOWED: [&str; 2] = ["UNUSED_OBJECT", "NODE_EMPTY"];
+use support::khronos::validate;
 
 fn convert(inputs: &[PathBuf], out: &Path, options: &[&str]) {
     let run = Command::new(env!("CARGO_BIN_EXE_anim2gltf"))
@@ -32,31 +29,6 @@ fn written(folder: &Path) -> Vec<PathBuf> {
         .collect();
     files.sort();
     files
-}
-
-fn validate(files: &[PathBuf], node_modules: &str) {
-    assert!(!files.is_empty());
-    for files in files.chunks(200) {
-        let run = Command::new("node")
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/validator/validate.cjs"))
-            .args(files)
-            .env("NODE_PATH", node_modules)
-            .output()
-            .expect("node runs");
-        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-        let lines: Vec<Value> = String::from_utf8(run.stdout)
-            .expect("text")
-            .lines()
-            .map(|l| serde_json::from_str(l).expect("JSON"))
-            .collect();
-        assert_eq!(lines.len(), files.len());
-        for line in lines {
-            assert!(line["errors"] == 0 && line["warnings"] == 0, "{line}");
-            for code in line["informations"].as_array().expect("codes") {
-                assert!(ALLOWED.contains(&code.as_str().expect("code")), "{line}");
-            }
-        }
-    }
 }
 
 #[test]

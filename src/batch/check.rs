@@ -1,5 +1,6 @@
 //! `check`: decodes everything, writes nothing, and counts: the census to hold against the seed's.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use rayon::prelude::*;
@@ -14,7 +15,7 @@ use crate::container::object::{Generation, class};
 use crate::error::{Error, Result};
 use crate::read::anvil_tracks::ClipCensus;
 use crate::read::{anvil_sets, anvil_skeleton, rr, sws, ycd};
-use crate::write::manifest::ErrorRow;
+use crate::write::manifest::{DecidedRow, ErrorRow};
 
 /// What is counted of Anvil's Animations of one game.
 #[derive(Debug, Default, Serialize)]
@@ -67,8 +68,23 @@ pub struct Census {
     /// What is in them.
     #[serde(rename = "GTAV")]
     pub rage: ycd::Census,
+    /// How Anvil's inputs were read, where the formats leave it open.
+    pub decided: Vec<DecidedRow>,
+    /// What of the inputs' containers contradicts the notes or was read otherwise than usual; how often.
+    pub notes: Vec<NoteCount>,
     /// What was refused, and why.
     pub refused: Vec<ErrorRow>,
+}
+
+/// A sentence about an input, and how many of its entries gave rise to it.
+#[derive(Debug, Serialize)]
+pub struct NoteCount {
+    /// The input.
+    pub source: String,
+    /// The sentence.
+    pub note: String,
+    /// How often.
+    pub entries: u64,
 }
 
 /// Result of one unit.
@@ -80,6 +96,7 @@ struct Part {
     sets: Vec<anvil_sets::AnimSet>,
     entities: u64,
     rage: Option<ycd::Census>,
+    notes: Vec<String>,
     errors: Vec<Error>,
 }
 
@@ -103,6 +120,7 @@ fn take(given: &[PathBuf], options: &anvil::Options) -> Result<Census> {
     let mut census = Census { refused: errors.iter().map(ErrorRow::from).collect(), ..Census::default() };
     let mut units: Vec<(usize, usize)> = Vec::new();
     let mut sources: Vec<Option<Source>> = Vec::new();
+    let mut notes: BTreeMap<(usize, String), u64> = BTreeMap::new();
     for (i, input) in inputs.iter().enumerate() {
         match work::open(input, options) {
             Ok(source) => {
@@ -120,6 +138,9 @@ fn take(given: &[PathBuf], options: &anvil::Options) -> Result<Census> {
                         census.anvil_files += 1;
                         census.entries += source.entries().len() as u64;
                         census.refused.extend(source.faults().iter().map(|e| row(input, e)));
+                        for note in source.notes() {
+                            *notes.entry((i, note.clone())).or_default() += 1;
+                        }
                         units.extend((0..source.entries().len()).map(|e| (i, e)));
                     }
                 }
@@ -200,9 +221,17 @@ fn take(given: &[PathBuf], options: &anvil::Options) -> Result<Census> {
                         u64::from(matches!(sources[i], Some(Source::Dictionary | Source::Rpf { .. })));
                 }
             }
+            for note in part.notes {
+                *notes.entry((i, note)).or_default() += 1;
+            }
             census.refused.extend(part.errors.iter().map(|e| row(&inputs[i], e)));
         }
     }
+    census.decided = work::decided(&inputs, &sources);
+    census.notes = notes
+        .into_iter()
+        .map(|((i, note), entries)| NoteCount { source: inputs[i].relative.clone(), note, entries })
+        .collect();
     census.anim_pairs = pairs.len() as u64;
     let is_clip = |id: u32| contents.contains_key(&(Generation::Ids32, u64::from(id)));
     census.anim_pairs_unresolved = pairs.iter().filter(|p| !p.iter().all(|id| is_clip(*id))).count() as u64;
@@ -279,5 +308,6 @@ fn archive(
         }
     });
     part.errors.extend(result.err());
+    part.notes.extend_from_slice(scratch.notes());
     part
 }

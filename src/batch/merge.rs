@@ -116,7 +116,8 @@ impl Joined {
     /// Takes over everything but files and clips.
     fn add(&mut self, part: Manifest, prefix: &str) {
         let with_prefix = |output: Option<String>| output.map(|o| format!("{prefix}{o}"));
-        let Manifest { errors, notes, uses, .. } = &mut self.manifest;
+        let Manifest { errors, notes, decided, uses, .. } = &mut self.manifest;
+        decided.extend(part.decided);
         errors.extend(part.errors.into_iter().map(|mut e| {
             e.output = with_prefix(e.output);
             e

@@ -19,8 +19,8 @@ const LOOK_THROUGH_BYTES: u64 = 64 << 20;
 /// Unpacked bytes of Animations that a look keeps for the conversion.
 const KEPT_BYTES: u64 = 48 << 20;
 
-/// Classes of large entries that are passed over in archives of the 64-bit generation, where each resource has an
-/// entry of its own (seed: the classes by which objects of an install repeat).
+/// Classes of large entries that are passed over in archives of the 64-bit generation that are not looked through
+/// whole: there each resource has an entry of its own (seed: the classes by which objects of an install repeat).
 const ASSETS: [&[u8]; 6] =
     [b"Mesh", b"MeshShape", b"SoundBao", b"TextureMap", b"TextureMapSpec", b"NavMeshManager"];
 
@@ -120,7 +120,9 @@ impl Plan {
         let entries = source.entries();
         let total: u64 = entries.iter().map(|e| e.size).sum();
         let assets: Vec<u32> = match source.forge_version() {
-            Some(FIRST_64_BIT_VERSION..) => ASSETS.iter().map(|name| crc32fast::hash(name)).collect(),
+            Some(FIRST_64_BIT_VERSION..) if total > LOOK_THROUGH_BYTES => {
+                ASSETS.iter().map(|name| crc32fast::hash(name)).collect()
+            }
             _ => Vec::new(),
         };
         let is_asset = |e: &Entry| e.class.is_some_and(|c| assets.contains(&c));

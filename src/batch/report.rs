@@ -88,6 +88,8 @@ pub fn write(
     manifest.errors.dedup();
     manifest.notes.sort();
     manifest.notes.dedup();
+    manifest.decided.sort();
+    manifest.decided.dedup();
     tally.totals.failures = manifest.errors.len() as u64;
     manifest.totals = tally.totals.clone();
     let path = out.join(format!("manifest{tag}.json"));
@@ -155,6 +157,14 @@ pub fn text(manifest: &Manifest, tally: &Tally) -> String {
     }
     section(&mut out, "Failures", manifest.errors.iter().map(ToString::to_string));
     section(&mut out, "Notes on inputs", manifest.notes.iter().map(|n| format!("{}: {}", n.source, n.note)));
+    section(
+        &mut out,
+        "How inputs were read, where the formats leave it open",
+        manifest
+            .decided
+            .iter()
+            .flat_map(|row| row.decided.iter().map(move |way| format!("{}: {way}", row.inputs()))),
+    );
     section(&mut out, "Warnings by kind", by_count(&tally.warnings));
     section(&mut out, "Joints without a name, by clips that move them", by_count(&totals.unknown_joints));
     section(

@@ -764,6 +764,7 @@ impl<'a> Run<'a> {
                 also_at: identity.and_then(|identity| self.again.remove(&identity)).unwrap_or_default(),
             })
             .collect();
+        self.manifest.decided = work::decided(maker.inputs, maker.sources);
         let totals = &mut self.tally.totals;
         totals.files = self.outcome.files as u64;
         totals.repeated = self.outcome.repeated as u64;

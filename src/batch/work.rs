@@ -21,6 +21,7 @@ use crate::names::anvil::NameTable;
 use crate::names::rage;
 use crate::read::{anvil_sets, anvil_skeleton, rr, sws, ycd, ycd_xml};
 use crate::rig::JointNames;
+use crate::write::manifest::DecidedRow;
 
 /// An input that is open.
 #[derive(Debug)]
@@ -195,6 +196,29 @@ pub fn open(input: &Input, options: &anvil::Options) -> Result<Source> {
         .at(0)
         .in_file(&input.path)),
     }
+}
+
+/// How each of Anvil's inputs was read so far, where the formats leave it open: a row for each archive, and for files
+/// outside archives, of which there may be thousands, a row for those that were read in the same ways.
+pub fn decided(inputs: &[Input], sources: &[Option<Source>]) -> Vec<DecidedRow> {
+    let mut rows: Vec<DecidedRow> = Vec::new();
+    let mut outside: FxHashMap<Vec<String>, usize> = FxHashMap::default();
+    for (input, source) in inputs.iter().zip(sources) {
+        let Some(Source::Anvil(source)) = source else { continue };
+        let decided = source.decided();
+        if decided.is_empty() {
+            continue;
+        }
+        if source.kind() != anvil::Kind::Forge {
+            if let Some(row) = outside.get(&decided) {
+                rows[*row].alike += 1;
+                continue;
+            }
+            outside.insert(decided.clone(), rows.len());
+        }
+        rows.push(DecidedRow { source: input.relative.clone(), alike: 0, decided });
+    }
+    rows
 }
 
 /// Looks through one entry. Bytes of Animations go to `kept`.

@@ -25,6 +25,9 @@ pub fn run(args: &Check) -> Result<ExitCode> {
         print!("{}", text(&census));
     }
     let decoded = census.rr.clips.clips + census.sws.clips.clips + census.rage.clips + census.skeletons;
+    if census.refused.is_empty() && decoded == 0 {
+        eprintln!("{}", super::NO_CLIP);
+    }
     Ok(ExitCode::from(match (census.refused.len(), decoded) {
         (0, 1..) => 0,
         (_, 0) => 2,
@@ -63,6 +66,16 @@ fn text(census: &Census) -> String {
         };
         line(format!("  channels by type {}", list(&rage.channels)));
         line(format!("  tracks by number {}", list(&rage.tracks)));
+    }
+    for row in &census.decided {
+        line(format!("{}: read as", row.inputs()));
+        for way in &row.decided {
+            line(format!("  {way}"));
+        }
+    }
+    for row in &census.notes {
+        let times = if row.entries == 1 { String::new() } else { format!(" ({} times)", row.entries) };
+        line(format!("note: {}: {}{times}", row.source, row.note));
     }
     line(format!("refused {}", census.refused.len()));
     out

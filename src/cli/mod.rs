@@ -55,6 +55,9 @@ pub fn run_with(arguments: impl IntoIterator<Item = OsString>, to: args::To) -> 
     })
 }
 
+/// An exit code of 2 never comes without a reason.
+const NO_CLIP: &str = "error: found no clip in the inputs, expected an Animation or a clip dictionary";
+
 fn convert(args: args::Convert, to: args::To) -> Result<ExitCode> {
     let (quiet, json, list) = (args.quiet, args.json, args.list);
     let settings = settings(args, to)?;
@@ -74,6 +77,9 @@ fn convert(args: args::Convert, to: args::To) -> Result<ExitCode> {
         );
     } else if !quiet && !list {
         eprintln!("{}", progress::summary(&outcome, &settings.out));
+    }
+    if outcome.exit_code() == 2 && outcome.errors == 0 && !json {
+        eprintln!("{NO_CLIP}");
     }
     Ok(ExitCode::from(outcome.exit_code()))
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use super::codec::Codec;
 use super::data::{self, ContainerForm, DataOptions, Unpacked, Unpacker};
@@ -54,7 +55,6 @@ pub struct Scratch {
     packed: Vec<u8>,
     unpacker: Unpacker,
     findings: Findings,
-    forms: BTreeSet<ContainerForm>,
 }
 
 impl Scratch {
@@ -67,13 +67,36 @@ impl Scratch {
     pub fn notes(&self) -> &[String] {
         &self.findings.notes
     }
+}
 
-    /// How the containers and directories of all entries read so far were read, each way once, in a fixed order:
-    /// what no format note can tell of a game before its files were seen.
-    pub fn decided(&self) -> Vec<String> {
-        let containers = self.forms.iter().map(|form| format!("data containers of {form}"));
-        let directories = self.findings.directories.iter().map(|form| format!("directories as {form}"));
-        containers.chain(directories).collect()
+/// How a part of a file was read, where the notes leave it open. The order is the one in which they are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Decision {
+    /// Bytes before the first container of a payload.
+    Before(usize),
+    /// A payload without a container.
+    Raw,
+    /// A data container.
+    Container(ContainerForm),
+    /// A directory.
+    Directory(&'static str),
+    /// A loose file.
+    Loose(&'static str),
+}
+
+impl std::fmt::Display for Decision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Decision::Before(data::FILEDATA_SIZE) => f.write_str("payloads behind a FILEDATA header"),
+            Decision::Before(n) if *n > data::FILEDATA_SIZE => {
+                write!(f, "payloads behind a FILEDATA header and {} bytes", n - data::FILEDATA_SIZE)
+            }
+            Decision::Before(n) => write!(f, "payloads behind {n} bytes"),
+            Decision::Raw => f.write_str("payloads without a container"),
+            Decision::Container(form) => write!(f, "data containers of {form}"),
+            Decision::Directory(form) => write!(f, "directories as {form}"),
+            Decision::Loose(form) => f.write_str(form),
+        }
     }
 }
 
@@ -87,6 +110,8 @@ pub struct AnvilSource {
     kind: Kind,
     content: Content,
     faults: Vec<Error>,
+    /// What was met in the entries read so far: a set, so that the order in which threads read them does not tell.
+    decisions: Mutex<BTreeSet<Decision>>,
 }
 
 type Source = Box<dyn ReadAt>;
@@ -152,7 +177,16 @@ impl AnvilSource {
                 Content::Whole { source, entry }
             }
         };
-        Ok(AnvilSource { path: path.to_owned(), stem, extension, options: *options, kind, content, faults })
+        Ok(AnvilSource {
+            path: path.to_owned(),
+            stem,
+            extension,
+            options: *options,
+            kind,
+            content,
+            faults,
+            decisions: Mutex::default(),
+        })
     }
 
     /// The file.
@@ -187,6 +221,21 @@ impl AnvilSource {
             Content::Archive(archive) => archive.notes(),
             Content::Whole { .. } => &[],
         }
+    }
+
+    /// How the index, and the containers, directories and resources of all entries read so far were read, each way
+    /// once, in a fixed order: what no format note can tell of a game before its files were seen.
+    pub fn decided(&self) -> Vec<String> {
+        let index = match &self.content {
+            Content::Archive(archive) => Some(archive.form()),
+            Content::Whole { .. } => None,
+        };
+        let decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
+        index.into_iter().chain(decisions.iter().map(Decision::to_string)).collect()
+    }
+
+    fn decide(&self, met: impl IntoIterator<Item = Decision>) {
+        self.decisions.lock().unwrap_or_else(PoisonError::into_inner).extend(met);
     }
 
     /// Damage of the archive's index that left other entries readable: each is one failure to report.
@@ -228,17 +277,28 @@ impl AnvilSource {
             return self
                 .read(entry, &mut scratch.packed)
                 .and_then(|bytes| loose::for_each_object(bytes, &self.stem, &self.extension, visit))
+                .map(|form| self.decide([Decision::Loose(form)]))
                 .map_err(|e| self.place(entry, e));
         }
-        let Scratch { packed, unpacker, findings, forms } = scratch;
+        let Scratch { packed, unpacker, findings } = scratch;
+        findings.directories.clear();
         let packed = self.read(entry, packed).map_err(|e| self.place(entry, e))?;
         let options = DataOptions { forge_version: self.forge_version(), codec: self.options.codec };
         let unpacked = unpacker.unpack(packed, &options).map_err(|e| self.place(entry, e))?;
         findings.notes.extend_from_slice(unpacked.notes);
-        forms.extend(unpacked.containers.iter().map(|c| c.form));
         let known = (self.kind == Kind::Forge).then_some(entry);
-        walk::for_each_object(&unpacked, Context { entry: known, likely: self.likely() }, findings, visit)
-            .map_err(|e| self.place(entry, e))
+        let walked = walk::for_each_object(
+            &unpacked,
+            Context { entry: known, likely: self.likely() },
+            findings,
+            visit,
+        );
+        let before = (unpacked.before > 0).then_some(Decision::Before(unpacked.before));
+        let raw = unpacked.containers.is_empty().then_some(Decision::Raw);
+        let containers = unpacked.containers.iter().map(|c| Decision::Container(c.form));
+        let directories = findings.directories.iter().map(|form| Decision::Directory(form));
+        self.decide(before.into_iter().chain(raw).chain(containers).chain(directories));
+        walked.map_err(|e| self.place(entry, e))
     }
 
     fn entry(&self, index: usize) -> Result<&Entry> {

@@ -38,6 +38,8 @@ pub const MAX_UNPACKED: usize = 1 << 30;
 /// What a block unpacks to at most, in bytes: 64 times the largest known.
 const MAX_BLOCK: usize = 16 << 20;
 const HEADER: usize = 15;
+/// First byte of the magic of most games.
+const USUAL_MAGIC: u8 = 0x33;
 
 /// How a payload is read.
 #[derive(Debug, Clone, Copy, Default)]
@@ -62,6 +64,8 @@ pub struct Container {
 /// How a container was read: what its header states, and what was decided by trying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ContainerForm {
+    /// The first byte of its magic, 0x33 to 0x36.
+    pub magic: u8,
     /// Version in its header.
     pub version: u16,
     /// Algorithm byte in its header.
@@ -76,6 +80,9 @@ pub struct ContainerForm {
 
 impl std::fmt::Display for ContainerForm {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.magic != USUAL_MAGIC {
+            write!(f, "magic {:X}, ", self.magic)?;
+        }
         write!(f, "version {}, algorithm byte {}: {}, ", self.version, self.algorithm, self.codec)?;
         match self.table_bits {
             Some((count, size)) => write!(f, "{count}-bit count and {size}-bit sizes")?,
@@ -93,6 +100,8 @@ impl std::fmt::Display for ContainerForm {
 pub struct Unpacked<'a> {
     /// The unpacked containers one after another, or the raw payload.
     pub bytes: &'a [u8],
+    /// Bytes of the payload before the first container: a `FILEDATA` header, a checksum.
+    pub before: usize,
     /// The containers; empty where the payload was raw.
     pub containers: &'a [Container],
     /// Which way open questions were decided, and checksums that do not match.
@@ -158,6 +167,7 @@ pub fn probe(prefix: &[u8]) -> bool {
 #[derive(Clone, Copy)]
 struct Header {
     at: usize,
+    magic: u8,
     version: u16,
     algorithm: u8,
     word: u32,
@@ -174,6 +184,7 @@ impl Header {
         };
         Ok(Header {
             at,
+            magic: bytes[0],
             version: u16::from_le_bytes([bytes[8], bytes[9]]),
             algorithm: bytes[10],
             word: u32::from_le_bytes([bytes[11], bytes[12], bytes[13], bytes[14]]),
@@ -318,8 +329,9 @@ impl Unpacker {
             if body.starts_with(&[0x10, 0x04, 0xFA, 0x99, 0x57, 0xFB, 0xAA, 0x33]) {
                 return Err(Error::unsupported("a big-endian (console) data container").at(skipped as u64));
             }
-            return Ok(Unpacked { bytes: body, containers: &[], notes: &self.notes });
+            return Ok(Unpacked { bytes: body, before: skipped, containers: &[], notes: &self.notes });
         };
+        let before = skipped + at;
         loop {
             let header = Header::read(body, at).map_err(|e| shift(e, skipped))?;
             let end = if header.is_table() {
@@ -344,7 +356,7 @@ impl Unpacker {
             };
         }
         let bytes = &self.out.bytes[..self.out.used];
-        Ok(Unpacked { bytes, containers: &self.containers, notes: &self.notes })
+        Ok(Unpacked { bytes, before, containers: &self.containers, notes: &self.notes })
     }
 
     /// Unpacks a container in table form and returns where it ends.
@@ -554,6 +566,7 @@ impl Unpacker {
         checksum: Option<Checksum>,
     ) {
         let form = ContainerForm {
+            magic: header.magic,
             version: header.version,
             algorithm: header.algorithm,
             codec: codec.unwrap_or(Codec::Stored),

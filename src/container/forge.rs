@@ -242,6 +242,10 @@ pub struct Archive<R> {
     source: R,
     version: u32,
     entries: Vec<Entry>,
+    /// The forms in which index and names were read; `None` where there was no entry.
+    layout: Option<(IndexLayout, Option<NameLayout>)>,
+    /// Where the last of tables and entries ends.
+    content_end: u64,
     notes: Vec<String>,
     faults: Vec<Error>,
 }
@@ -287,8 +291,15 @@ impl<R: ReadAt> Archive<R> {
         }
         let header = c.u64("offset of the data header")?;
 
-        let mut archive =
-            Archive { source, version, entries: Vec::new(), notes: Vec::new(), faults: Vec::new() };
+        let mut archive = Archive {
+            source,
+            version,
+            entries: Vec::new(),
+            layout: None,
+            content_end: header.saturating_add(0x2C).min(len),
+            notes: Vec::new(),
+            faults: Vec::new(),
+        };
         match version {
             25..=30 => {}
             42 | 50 => archive.notes.push(format!("forge version {version}: read by one tool's description")),
@@ -303,14 +314,7 @@ impl<R: ReadAt> Archive<R> {
         if archive.entries.is_empty() && !archive.faults.is_empty() {
             return Err(archive.faults.swap_remove(0));
         }
-        // Nothing else tells that the end of a file is missing when it held no entry.
-        if !len.is_multiple_of(PADDING) {
-            archive.faults.push(Error::malformed(
-                len,
-                format_args!("the end of the file after {len} (0x{len:X}) bytes"),
-                "a whole number of 0x8000-byte pages: the archive is cut short",
-            ));
-        }
+        archive.check_end();
         Ok(archive)
     }
 
@@ -334,6 +338,23 @@ impl<R: ReadAt> Archive<R> {
         &self.notes
     }
 
+    /// How index and names were read: version, record widths, whether the names read as text.
+    pub fn form(&self) -> String {
+        let names = match self.layout {
+            None => return format!("forge version {} without entries", self.version),
+            Some((_, None)) => "no name records".to_owned(),
+            Some((_, Some(layout))) => {
+                let named = self.entries.iter().filter(|e| e.name.is_some()).count();
+                let all = self.entries.len();
+                let names =
+                    if named == all { String::new() } else { format!(" ({named} of {all} names read)") };
+                format!("name records of {} bytes{names}", layout.size())
+            }
+        };
+        let width = self.layout.map_or(0, |(index, _)| index.size());
+        format!("forge version {}: index records of {width} bytes, {names}", self.version)
+    }
+
     /// Damage that did not stop the listing: each is one failure to report. Leaves none behind.
     pub fn take_faults(&mut self) -> Vec<Error> {
         std::mem::take(&mut self.faults)
@@ -342,6 +363,31 @@ impl<R: ReadAt> Archive<R> {
     /// Reads the bytes of `entry` into `buffer`, which only ever grows, and returns them.
     pub fn read_entry<'b>(&self, entry: &Entry, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
         read_range(&self.source, entry.offset, entry.size, buffer)
+    }
+
+    /// A file that ends within its padding was cut, though every entry is whole: a writer ends a file behind its last
+    /// entry or on a page, of whatever size. That is the one sign of damage where the end held no entry.
+    fn check_end(&mut self) {
+        let (len, content) = (self.source.len(), self.content_end);
+        if content > len || len.is_multiple_of(PADDING) {
+            return;
+        }
+        if (0..PADDING.trailing_zeros()).any(|bit| content.next_multiple_of(1 << bit) == len) {
+            return self.notes.push(format!("the file is not padded to a multiple of 0x{PADDING:X} bytes"));
+        }
+        let mut rest = vec![0; (len - content).min(PADDING) as usize];
+        let is_padding =
+            read(&self.source, &mut rest, content, "padding").is_ok() && rest.iter().all(|b| *b == 0);
+        if is_padding {
+            self.faults.push(Error::malformed(
+                len,
+                format_args!("the end of the file after {len} (0x{len:X}) bytes, within its padding"),
+                "a whole number of 0x8000-byte pages: the archive is cut short",
+            ));
+        } else {
+            self.notes
+                .push(format!("{} bytes behind the last entry that no index record names", len - content));
+        }
     }
 
     /// The chain of tables from the data header on; `Err` where not even the first can be believed.
@@ -414,10 +460,11 @@ impl<R: ReadAt> Archive<R> {
             let names = c.u64("name offset")?;
             let smallest = IndexLayout::Bytes16.size() as u64;
             match u64::try_from(count) {
+                // Nobody reads the offsets of an empty table: 0, -1 and anything else are as good.
+                Ok(0) => self.content_end = self.content_end.max(at.saturating_add(TABLE_SIZE as u64)),
                 Ok(count) if index.checked_add(count * smallest).is_some_and(|end| end <= len) => {
-                    if count > 0 {
-                        tables.push(Table { at, count, index, names: Some(names) });
-                    }
+                    self.content_end = self.content_end.max(at.saturating_add(TABLE_SIZE as u64));
+                    tables.push(Table { at, count, index, names: Some(names) });
                 }
                 _ => {
                     self.faults.push(Error::limit(
@@ -433,6 +480,17 @@ impl<R: ReadAt> Archive<R> {
                 self.notes.push("the chain of index tables ends with 0 instead of -1".to_owned());
                 break;
             }
+        }
+        let listed: u64 = tables.iter().map(|t| t.count).sum();
+        if self.faults.is_empty() && u64::try_from(files).is_ok_and(|files| files != listed) {
+            if listed == 0 {
+                return Err(Error::malformed(
+                    header,
+                    format_args!("{files} files in the data header and none in the index tables"),
+                    "an index record for each",
+                ));
+            }
+            self.notes.push(format!("the data header counts {files} files, the index tables {listed}"));
         }
         Ok(tables)
     }
@@ -488,6 +546,7 @@ impl<R: ReadAt> Archive<R> {
         }
         let Some(layout) = self.index_layout(tables)? else { return Ok(()) };
         let names = self.name_layout(tables, layout);
+        self.layout = Some((layout, names));
         self.entries.reserve_exact(total as usize);
 
         let (width, name_width) = (layout.size(), names.map_or(0, NameLayout::size));
@@ -496,6 +555,11 @@ impl<R: ReadAt> Archive<R> {
         let mut outside = Outside::default();
         let mut base = 0usize;
         for table in tables {
+            for (at, width) in [(Some(table.index), width), (table.names, name_width)] {
+                let end = at.unwrap_or(0).saturating_add(table.count.saturating_mul(width as u64));
+                // Name records that reach past the end are read as none.
+                self.content_end = self.content_end.max(if end <= len { end } else { 0 });
+            }
             // Chunks, so that a count that only a very large file can justify allocates nothing yet.
             const CHUNK: u64 = 4096;
             let mut done = 0u64;
@@ -533,6 +597,7 @@ impl<R: ReadAt> Archive<R> {
                         size: entry.size as u64,
                     };
                     if whole {
+                        self.content_end = self.content_end.max(entry.offset + entry.size);
                         if !special {
                             self.entries.push(entry);
                         }

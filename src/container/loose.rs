@@ -66,10 +66,15 @@ pub fn probe(prefix: &[u8], extension: &str) -> bool {
         || Toolkit::read(prefix, extension).is_some()
 }
 
-/// Visits the objects of a loose file: `bytes` is all of it, `stem` and `extension` are of its name.
-pub fn for_each_object(bytes: &[u8], stem: &str, extension: &str, visit: Visit<'_>) -> Result<()> {
+/// Visits the objects of a loose file: `bytes` is all of it, `stem` and `extension` are of its name. Returns the form
+/// in which they were read.
+pub fn for_each_object(bytes: &[u8], stem: &str, extension: &str, visit: Visit<'_>) -> Result<&'static str> {
     let named = word(bytes, 0).is_some_and(|class| expected_class(class, extension));
     if !named && let Some(toolkit) = Toolkit::read(bytes, extension) {
+        let form = match toolkit.generation {
+            Generation::Ids64 => "a resource of 64-bit ids without its name header",
+            Generation::Ids32 => "an object of 32-bit ids without its name header",
+        };
         visit(Ok(Object {
             generation: toolkit.generation,
             class: toolkit.class,
@@ -79,7 +84,7 @@ pub fn for_each_object(bytes: &[u8], stem: &str, extension: &str, visit: Visit<'
             body: &bytes[toolkit.body..],
             body_offset: toolkit.body as u64,
         }));
-        return Ok(());
+        return Ok(form);
     }
     if !named
         && Record::read(bytes, 0, Generation::Ids64).is_err()
@@ -92,5 +97,15 @@ pub fn for_each_object(bytes: &[u8], stem: &str, extension: &str, visit: Visit<'
             "an Anvil resource: object header, or file header and ClassID",
         ));
     }
-    walk::records(bytes, Generation::Ids64, Some(stem), visit)
+    let mut generation = Generation::Ids64;
+    walk::records(bytes, Generation::Ids64, Some(stem), &mut |object| {
+        if let Ok(object) = &object {
+            generation = object.generation;
+        }
+        visit(object);
+    })?;
+    Ok(match generation {
+        Generation::Ids64 => "resources of 64-bit ids with their name headers",
+        Generation::Ids32 => "objects of 32-bit ids with their name headers",
+    })
 }

@@ -199,11 +199,10 @@ impl Directory {
         for form in forms {
             let Ok(objects) = form.read(bytes) else { continue };
             let total = objects.iter().map(|&(_, size)| size as usize).sum::<usize>();
-            if total == 0 && ends.clone().next().is_none() {
-                return Ok((Directory { form, objects, total }, 0));
-            }
             match ends.clone().position(|end| end - start == total) {
                 Some(last) => return Ok((Directory { form, objects, total }, last + 1)),
+                // Nothing to say nothing of: the container behind it is another pair's.
+                None if objects.is_empty() => return Ok((Directory { form, objects, total }, 0)),
                 None => {
                     let follow = ends.clone().last().map_or(0, |end| end - start);
                     refusal.get_or_insert(format!(
@@ -252,7 +251,13 @@ impl Directory {
                     format_args!("the {size} bytes that the directory gives it"),
                 ))
             });
+            // Whether its arrangement is the Animation's is not known (seed), and nobody reads it.
+            let is_nav_mesh = record.starts_with(&class::NAV_MESH_MANAGER.to_le_bytes());
             match result {
+                Err(e) if is_nav_mesh && self.form == DirectoryForm::Ids32 => notes.push(format!(
+                    "a NavMeshManager is not arranged like an Animation, passed over: {}",
+                    e.message()
+                )),
                 Ok(r) => {
                     if r.id.is_some_and(|own| own != id) {
                         notes.push(format!(

@@ -730,17 +730,41 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Where `word` stands next in `data` at or after `from`.
 pub(crate) fn find_word(data: &[u8], from: usize, word: u32) -> Option<usize> {
-    let needle = word.to_le_bytes();
-    data.get(from..)?.windows(4).position(|w| *w == needle).map(|i| from + i)
+    memchr::memmem::find(data.get(from..)?, &word.to_le_bytes()).map(|i| from + i)
 }
 
 /// Bytes before AnimTrackData's class word that belong to it. Riders Republic: tag, u64 id. Shaun White: a word,
 /// tag, u32 id.
 const BEFORE_CLASS: usize = 9;
 
-/// Passes the events, whose length is not stored: what follows them begins at the first place from which `read`
-/// succeeds (it demands the exact end of the body, so the same bytes inside an event mislead nobody). Without
-/// events that is `events_at` itself. Returns the place too.
+/// What stands behind the events.
+pub(crate) struct BehindEvents<T> {
+    /// Where it begins in the body.
+    pub at: usize,
+    pub rest: T,
+    /// Places that read as it to the exact end of the body: more than one is worth a word.
+    pub places: usize,
+}
+
+impl<T> BehindEvents<T> {
+    /// The sentence about more than one place.
+    pub fn warning(&self) -> Option<String> {
+        (self.places > 1).then(|| {
+            format!(
+                "{} places behind the events read as AnimTrackData to the exact end: the one with the most tracks is taken",
+                self.places
+            )
+        })
+    }
+}
+
+/// Passes the events, whose length is not stored: what follows them begins where `read` succeeds (it demands the exact
+/// end of the body, so the same bytes inside an event mislead nobody). Without events that is `events_at` itself.
+/// Should several places read, which needs bytes made for it (an empty list of tracks, and a buffer over the true
+/// ones), the one with the most tracks counts, and of equal ones the first.
+///
+/// Hostile bytes do not make this slow: what a place costs is its list of mappings, and lists of several places
+/// cannot share their bytes (a mapping's class stands where the tag of the next place must be 0).
 ///
 /// # Errors
 /// Of places with the class word that do not read, the one that got furthest says why.
@@ -749,27 +773,38 @@ pub(crate) fn behind_events<T>(
     events_at: usize,
     event_count: u32,
     read: impl Fn(usize) -> Result<T>,
-) -> Result<(usize, T)> {
+    tracks: impl Fn(&T) -> usize,
+) -> Result<BehindEvents<T>> {
     if event_count == 0 {
-        return read(events_at).map(|rest| (events_at, rest));
+        return read(events_at).map(|rest| BehindEvents { at: events_at, rest, places: 1 });
     }
     let mut from = events_at + BEFORE_CLASS;
     let mut furthest: Option<Error> = None;
+    let mut best: Option<BehindEvents<T>> = None;
     while let Some(word) = find_word(object.body, from, class::ANIM_TRACK_DATA) {
-        match read(word - BEFORE_CLASS) {
-            Ok(rest) => return Ok((word - BEFORE_CLASS, rest)),
+        let at = word - BEFORE_CLASS;
+        match read(at) {
+            Ok(rest) => {
+                let places = best.as_ref().map_or(0, |best| best.places) + 1;
+                match &mut best {
+                    Some(best) if tracks(&best.rest) >= tracks(&rest) => best.places = places,
+                    _ => best = Some(BehindEvents { at, rest, places }),
+                }
+            }
             Err(e) if furthest.as_ref().is_none_or(|f| f.offset() < e.offset()) => furthest = Some(e),
             Err(_) => {}
         }
         from = word + 1;
     }
-    Err(furthest.unwrap_or_else(|| {
-        Error::malformed(
-            object.body_offset + events_at as u64,
-            format_args!("no AnimTrackData after {event_count} events"),
-            "its tag 0, id and class 0181EFE8",
-        )
-    }))
+    best.ok_or_else(|| {
+        furthest.unwrap_or_else(|| {
+            Error::malformed(
+                object.body_offset + events_at as u64,
+                format_args!("no AnimTrackData after {event_count} events"),
+                "its tag 0, id and class 0181EFE8",
+            )
+        })
+    })
 }
 
 #[cfg(test)]

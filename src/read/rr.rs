@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::anvil_tracks::{Block, ClipCensus, Decoder, Grammar, behind_events, raw_for_extras, walk};
+use super::anvil_tracks::{
+    BehindEvents, Block, ClipCensus, Decoder, Grammar, behind_events, raw_for_extras, walk,
+};
 use crate::bytes::Cursor;
 use crate::container::object::{Generation, Object, class};
 use crate::error::{Error, Result};
@@ -37,7 +39,8 @@ pub const GAME: &str = "RR";
 /// | | | blocks | tracks, one for each mapping, in order; they end the body |
 ///
 /// The events' length is not stored. AnimTrackData is taken where its tag and class stand *and* everything from
-/// there on reads to the exact end of the body, so that the same bytes inside an event mislead nobody.
+/// there on reads to the exact end of the body, so that the same bytes inside an event mislead nobody; should several
+/// places do, the one with the most tracks counts.
 ///
 /// `source` becomes [`Clip::source`].
 ///
@@ -85,7 +88,10 @@ fn decode(object: &Object, source: &str) -> Result<(Clip, ClipCensus)> {
         ));
     }
     let events_at = c.position();
-    let (anchor, rest) = behind_events(object, events_at, event_count, |at| read_rest(object, at))?;
+    let behind =
+        behind_events(object, events_at, event_count, |at| read_rest(object, at), |r| r.blocks.len())?;
+    let places = behind.warning();
+    let BehindEvents { at: anchor, rest, .. } = behind;
     let events = &object.body[events_at..anchor];
 
     let mut decoder = Decoder::new(Grammar::RidersRepublic, f64::from(length), rest.blocks.len());
@@ -102,6 +108,7 @@ fn decode(object: &Object, source: &str) -> Result<(Clip, ClipCensus)> {
         u64::from(field_322b96b8 != 0 || !teleport_at_time.is_empty() || !field_251905d9.is_empty());
 
     let mut warnings = decoder.warnings();
+    warnings.extend(places);
     if additive || additive_match {
         warnings.push("additive clip: its values are deltas to a pose, not poses".into());
     }

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::anvil_tracks::{Block, ClipCensus, Decoder, Grammar, behind_events, raw_for_extras, walk};
+use super::anvil_tracks::{
+    BehindEvents, Block, ClipCensus, Decoder, Grammar, behind_events, raw_for_extras, walk,
+};
 use crate::bytes::Cursor;
 use crate::container::object::{Generation, Object, class};
 use crate::error::{Error, Result};
@@ -104,7 +106,10 @@ fn decode(object: &Object, source: &str) -> Result<(Clip, ClipCensus)> {
         ));
     }
     let events_at = c.position();
-    let (anchor, rest) = behind_events(object, events_at, event_count, |at| read_rest(object, at))?;
+    let behind =
+        behind_events(object, events_at, event_count, |at| read_rest(object, at), |r| r.blocks.len())?;
+    let places = behind.warning();
+    let BehindEvents { at: anchor, rest, .. } = behind;
     let events = &object.body[events_at..anchor];
 
     let mut decoder = Decoder::new(Grammar::ShaunWhite, f64::from(length), rest.blocks.len());
@@ -117,6 +122,7 @@ fn decode(object: &Object, source: &str) -> Result<(Clip, ClipCensus)> {
     census.departures.layout_word_differs += u64::from(rest.layout != layout);
 
     let mut warnings = decoder.warnings();
+    warnings.extend(places);
     let game_id = if object.id == 0 { u64::from(id) } else { object.id };
     if game_id != u64::from(id) {
         warnings.push(format!("the object calls itself {id:X}, its directory {game_id:X}"));

@@ -71,6 +71,10 @@ fn is_fallback(name: &str) -> bool {
     digits("bone_", true) || digits("tag_", false)
 }
 
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
 fn is_false(value: &bool) -> bool {
     !value
 }
@@ -210,6 +214,28 @@ pub struct NoteRow {
     pub output: Option<String>,
 }
 
+/// How an input was read, where the formats leave it open.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct DecidedRow {
+    /// The input.
+    pub source: String,
+    /// How many more inputs were read in the same ways and have no row of their own.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub alike: u64,
+    /// Each way once, in a fixed order.
+    pub decided: Vec<String>,
+}
+
+impl DecidedRow {
+    /// The input, and how many others the row speaks of.
+    pub fn inputs(&self) -> String {
+        match self.alike {
+            0 => self.source.clone(),
+            n => format!("{} and {n} more", self.source),
+        }
+    }
+}
+
 /// An output file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FileRow {
@@ -289,6 +315,9 @@ pub struct Manifest {
     /// Notes on inputs and files.
     #[serde(default)]
     pub notes: Vec<NoteRow>,
+    /// How inputs were read, where the formats leave it open.
+    #[serde(default)]
+    pub decided: Vec<DecidedRow>,
     /// Objects that name clips.
     #[serde(default)]
     pub uses: Vec<UseRow>,
@@ -322,6 +351,7 @@ impl Manifest {
         }
         list(out, "errors", |rows| all(rows, &self.errors))?;
         list(out, "notes", |rows| all(rows, &self.notes))?;
+        list(out, "decided", |rows| all(rows, &self.decided))?;
         list(out, "uses", |rows| all(rows, &self.uses))?;
         list(out, "files", files)?;
         list(out, "clips", clips)?;
@@ -405,6 +435,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
                 "totals" => manifest.totals = map.next_value()?,
                 "errors" => manifest.errors = map.next_value()?,
                 "notes" => manifest.notes = map.next_value()?,
+                "decided" => manifest.decided = map.next_value()?,
                 "uses" => manifest.uses = map.next_value()?,
                 "files" => manifest.files = map.next_value()?,
                 "clips" => map.next_value_seed(Clips(&manifest, self.0))?,

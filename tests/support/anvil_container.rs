@@ -518,3 +518,46 @@ pub fn pair32(container: &Container, objects: &[(u64, Vec<u8>)]) -> Vec<u8> {
     let all: Vec<u8> = objects.iter().flat_map(|(_, o)| o.clone()).collect();
     [container.write(&directory32(&sizes)), container.write(&all)].concat()
 }
+
+/// Versions 42 and 50 (notes 1.4): one list of records of 24 bytes, no names. At H: version 42 u32 count +0x0C, u32
+/// offset of the records +0x28; version 50 u32 count, u64 offset, u64 end mark; there the list stands at the end.
+pub fn flat(version: u32, entries: &[Entry]) -> Vec<u8> {
+    const HEADER: usize = 0x100;
+    const PAYLOADS: usize = 0x1000;
+    let payloads: usize = entries.iter().map(|e| e.payload.len()).sum();
+    let index = if version == 42 { 0x200 } else { PAYLOADS + payloads };
+    let mut out = b"scimitar\0".to_vec();
+    out.extend(version.to_le_bytes());
+    out.extend((HEADER as u64).to_le_bytes());
+    out.resize(HEADER, 0);
+    if version == 42 {
+        out.resize(HEADER + 0x0C, 0);
+        out.extend((entries.len() as u32).to_le_bytes());
+        out.resize(HEADER + 0x28, 0);
+        out.extend((index as u32).to_le_bytes());
+    } else {
+        out.extend((entries.len() as u32).to_le_bytes());
+        out.extend((index as u64).to_le_bytes());
+        out.extend(u64::MAX.to_le_bytes());
+    }
+    let mut records = Vec::new();
+    let mut at = PAYLOADS;
+    for entry in entries {
+        records.extend((at as u64).to_le_bytes());
+        records.extend(entry.id.to_le_bytes());
+        records.extend((entry.payload.len() as u32).to_le_bytes());
+        records.extend(entry.class.to_le_bytes());
+        at += entry.payload.len();
+    }
+    if version == 42 {
+        out.resize(index, 0);
+        out.extend(&records);
+    }
+    out.resize(PAYLOADS, 0);
+    entries.iter().for_each(|e| out.extend(&e.payload));
+    if version != 42 {
+        out.extend(records);
+    }
+    out.resize(out.len().next_multiple_of(0x8000), 0);
+    out
+}

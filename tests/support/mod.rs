@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod glb;
+pub mod khronos;
 pub mod sample;
 pub mod ycd_writer;
 
