@@ -69,8 +69,7 @@ const LONGEST_STEP_DOT: f64 = 0.258_819_045;
 ///    subtree takes `c^(2/3) / (c^(2/3) + C^(2/3))` of what is left, and both together count as
 ///    `(c^(2/3) + C^(2/3))^(3/2)`.
 /// 2. Each track is fitted alone: from a kept key to the farthest one that holds the budget at every key between,
-///    by doubling and bisection (the greedy walk of ozz's and gltfpack's kind, but from the far end). A track near
-///    its joint's rest pose, or near one value, takes that.
+///    by doubling and bisection. A track near its joint's rest pose, or near one value, takes that.
 /// 3. Source (its own interpolation) and result are posed in model space at the union of all keys and at three
 ///    instants between. Where a point moves too far, the chain's track that moves it most gets back the key that it
 ///    misses most; again, only around what changed, until every point holds.
