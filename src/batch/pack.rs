@@ -90,7 +90,7 @@ pub(super) fn prepare_on(
             resample::bake(clip, bake)?;
         }
         if let Some(mm) = passes.reduce_mm {
-            reduce(clip, rig, mm, quantize)?;
+            reduce(clip, rig, if slerps { mm } else { mm * CURVES_SHARE }, quantize)?;
             // What stands at rest in every clip of the file needs no key; what moves in another is keyed at rest.
             resample::drop_at_rest(clip, rig);
         } else if passes.bake.is_none() && slerps {
@@ -102,6 +102,12 @@ pub(super) fn prepare_on(
     }
     Ok(built)
 }
+
+/// The part of a reduction's bound that the curves may use where the writer turns them into Euler angles.
+const CURVES_SHARE: f64 = 0.5;
+/// Degrees of the writer's tolerance for each mm of the rest: its 0.05 degrees are 0.09 mm at a joint, and up to twice that
+/// at the end of a chain.
+const EULER_DEG_PER_MM: f64 = 0.28;
 
 /// Few keys; with `quantize` the rounding to 16 bits is inside the bound, or the clip says why it cannot be.
 fn reduce(clip: &mut Clip, rig: &Skeleton, max_mm: f64, quantize: bool) -> Result<()> {
@@ -152,6 +158,10 @@ fn may_quantize(clips: &mut [Clip], rig: &Skeleton, passes: &Passes) -> bool {
 /// The writer's options for these clips.
 pub(super) fn options_for(clips: &mut [Clip], rig: &Skeleton, settings: &Settings) -> format::Options {
     let mut write = settings.write.clone();
+    if let Some(mm) = settings.passes.reduce_mm {
+        let left_mm = mm * (1.0 - CURVES_SHARE);
+        write.fbx.tolerance_deg = write.fbx.tolerance_deg.min(left_mm * EULER_DEG_PER_MM);
+    }
     if write.gltf.quantize_rotations {
         write.gltf.quantize_rotations = may_quantize(clips, rig, &settings.passes);
     }
