@@ -151,11 +151,11 @@ pub struct Convert {
     pub codec: Option<String>,
 
     /// A key on every frame of FPS (or of the clip's own rate: source); without it all source keys are kept
-    #[arg(long, value_name = "FPS", value_parser = bake, help_heading = "Curves")]
+    #[arg(long, value_name = "FPS", value_parser = bake, allow_negative_numbers = true, help_heading = "Curves")]
     pub bake: Option<Bake>,
 
     /// Few keys: no point 10 cm from a joint moves more than MM, at any time
-    #[arg(long, value_name = "MM", value_parser = positive, help_heading = "Curves")]
+    #[arg(long, value_name = "MM", value_parser = positive, allow_negative_numbers = true, help_heading = "Curves")]
     pub reduce: Option<f64>,
 
     /// Rotations as 16-bit integers (glTF), where that costs less than --reduce (or 0.5 mm)

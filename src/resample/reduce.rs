@@ -3,12 +3,15 @@
 // One index runs over several arrays of lanes or components at once.
 #![allow(clippy::needless_range_loop)]
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use super::inbetween::{Slerp, split_track};
 use super::quantize::{dequantize_i16, quantize_i16, round_rotations};
 use super::signs::{align, align_signs, all_equal};
 use super::stage::{Arc, Kept, LANES, NONE, SHELL_M, Stage, sin_cos, unit};
 use crate::error::{Error, Result};
-use crate::model::{Clip, Interpolation, Positions, Property, Skeleton, Timeline, Values};
+use crate::model::{Clip, Interpolation, Positions, Property, Skeleton, Timeline, Trs, Values};
 
 /// What [`reduce`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -23,17 +26,29 @@ pub struct Reduction {
     pub rounds: usize,
 }
 
-/// Share of the bound that keys and the instants looked at may use: between two of those instants the error is
-/// still a little larger, and the writer rounds times to f32.
-const USE: f64 = 0.97;
+/// Share of the bound that is used at keys and at [`BETWEEN`] instants between: elsewhere the error is still a little
+/// larger.
+const USE: f64 = 0.985;
+/// Instants in each gap at which keys are chosen.
+const BETWEEN: usize = 3;
+/// The same for the last look, which only adds keys: twice as many instants, so a quarter of what can be missed.
+const LAST_USE: f64 = 0.995;
+const LAST_BETWEEN: usize = 7;
 /// The sum of the budgets down a chain, in bounds. Errors of neighbouring joints point all ways and are seldom at
 /// their largest together, so more than one bound is given out, and the sweep takes back where it was too much.
-const OVERCOMMIT: f64 = 6.0;
+const OVERCOMMIT: f64 = 12.0;
 
+/// Source and slerp are not brought nearer to each other than about this share of the bound.
+const LEAST_SHARE: f64 = 0.005;
 /// No track gets less than this share of the bound: below it, noise is followed key by key.
 const LEAST: f64 = 0.05;
 /// A track within this share of the bound of one value takes it, whatever its budget.
 const CONSTANT: f64 = 0.1;
+/// A track within this share of the bound of its joint's rest pose needs no key at all.
+const REST: f64 = 0.5;
+/// Keys and tracks are tried without where one alone would not move what is farthest from it by more than this many
+/// bounds (chains are seldom stretched out, so that number is mostly too high).
+const TRIED: f64 = 4.0;
 /// A longer step of one key is refused (180 degrees and more could go either way round): cosine of 150 / 2 degrees.
 const LONGEST_STEP_DOT: f64 = 0.258_819_045;
 
@@ -54,13 +69,23 @@ const LONGEST_STEP_DOT: f64 = 0.258_819_045;
 ///    subtree takes `c^(2/3) / (c^(2/3) + C^(2/3))` of what is left, and both together count as
 ///    `(c^(2/3) + C^(2/3))^(3/2)`.
 /// 2. Each track is fitted alone: from a kept key to the farthest one that holds the budget at every key between,
-///    by doubling and bisection.
-///    Tracks then get the same keys where that is fewer bytes than instants of their own.
-/// 3. Source (its own interpolation) and result are posed in model space at the union of all keys and between them.
-///    Where a point moves too far, the chain's track that moves it most gets back the key that it misses most;
-///    again, only around what changed, until every point holds.
+///    by doubling and bisection. A track near its joint's rest pose, or near one value, takes that.
+/// 3. Source (its own interpolation) and result are posed in model space at the union of all keys and at three
+///    instants between. Where a point moves too far, the chain's track that moves it most gets back the key that it
+///    misses most; again, only around what changed, until every point holds.
+/// 4. The other way round, for the budgets were a guess: whole tracks go to rest or to one value, then single keys
+///    go, in the order of how little they are missed, wherever every point on the chain still holds without them.
+/// 5. Tracks get the same keys where that is fewer bytes than instants of their own (tracks with equal keys and
+///    values are one from the start); then 3. and 4. once more, for instants that tracks share.
+/// 6. A last 3. at seven instants between, nearer to the bound.
 ///
-/// Deterministic. Tracks that move no joint are left alone; steps lose only keys that repeat the one before.
+/// Sources of the method: the metric and the idea to decide by it and not by a tolerance in each track's own units,
+/// ACL (Nicholas Frechette); the hierarchy, ozz-animation (Guillaume Blanc). The closed form of 1. is Lagrange's
+/// condition for the model of `n` given there; 4. is the greedy decimation known from lines and meshes.
+///
+/// Deterministic. Tracks that move no joint are left alone; steps lose only keys that repeat the one before. A
+/// rotation never turns by 150 degrees or more from one key to the next. The bound is that of glTF's rule: FBX goes
+/// along Euler angles, and what its writer allows for them comes on top.
 ///
 /// # Errors
 /// A bound that is not a positive number.
@@ -100,7 +125,7 @@ fn within(clip: &mut Clip, rig: &Skeleton, max_mm: f64, quantized: bool) -> Resu
     let mut share = 0.25;
     loop {
         let (reduced, mut report) = attempt(clip, rig, max_m, share, quantized);
-        if report.bound_mm <= max_mm || share < 0.005 {
+        if report.bound_mm <= max_mm || share < LEAST_SHARE {
             report.keys_before = keys(clip);
             report.keys_after = keys(&reduced);
             return Ok((reduced, report));
@@ -125,6 +150,8 @@ struct Fit {
     /// 0 translation, 1 rotation, 2 scale.
     kind: usize,
     values: Vec<[f64; 4]>,
+    /// What the joint has without the track.
+    rest: Option<[f64; 4]>,
     /// Metres at the far end for one unit of deviation (metre, radian, factor).
     lever_m: f64,
     /// Largest deviation, in units.
@@ -135,6 +162,14 @@ struct Fit {
     group: usize,
     /// Rotations are stored in 16 bits.
     quantized: bool,
+}
+
+fn at_rest(rest: Trs, kind: usize) -> [f64; 4] {
+    match kind {
+        0 => rest.translation.extend(0.0).to_array().map(f64::from),
+        1 => rest.rotation.to_array().map(f64::from),
+        _ => rest.scale.extend(0.0).to_array().map(f64::from),
+    }
 }
 
 /// The arm, metres, that a camera's rotation is held to.
@@ -165,20 +200,31 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
     if quantized {
         round_rotations(&mut dense);
     }
-    let mut stage = Stage::new(rig, source, &dense, 1);
+    let mut stage = Stage::new(rig, source, &dense, BETWEEN);
+    // What all keys together do not hold no choice of them does: other keys are needed, or none will do.
+    let all = farthest(&mut stage, &vec![Kept::default(); dense.tracks.len()]);
+    if all > max_m && (quantized || share >= LEAST_SHARE) {
+        drop(stage);
+        return (dense, Reduction { bound_mm: all * 1000.0, ..Reduction::default() });
+    }
     let mut fits = Vec::new();
     for (j, joint) in stage.joints.iter().enumerate() {
         for kind in 0..3 {
             let track = joint.changed[kind];
             let Some(t) = dense.tracks.get(track as usize) else { continue };
-            if t.curve.is_constant() || t.curve.interpolation == Interpolation::Step {
+            if t.curve.interpolation == Interpolation::Step {
                 continue;
             }
-            let values = match &t.curve.values {
+            let values: Vec<[f64; 4]> = match &t.curve.values {
                 Values::Quat(v) => v.iter().map(|q| unit(q.to_array().map(f64::from))).collect(),
                 Values::Vec3(v) => v.iter().map(|v| v.extend(0.0).to_array().map(f64::from)).collect(),
                 _ => continue,
             };
+            let rest = rig.joints().get(j).map(|joint| at_rest(joint.rest, kind));
+            let one_value = t.curve.is_constant();
+            if one_value && (values.len() != 1 || rest == values.first().copied() || rest.is_none()) {
+                continue;
+            }
             let lever_m = if kind == 0 { 1.0 } else { reach[j] };
             let group = fits.len();
             fits.push(Fit {
@@ -186,6 +232,7 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
                 track,
                 kind,
                 values,
+                rest,
                 lever_m,
                 budget: 0.0,
                 fresh: Vec::new(),
@@ -197,13 +244,18 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
     share_out(&stage, &mut fits, max_m);
 
     let mut kept = vec![Kept::default(); dense.tracks.len()];
-    for fit in &fits {
-        kept[fit.track as usize] =
-            fit.first(stage.changed_seconds(fit.track), CONSTANT * max_m / fit.lever_m);
-    }
-    share_keys(&dense, &mut fits, &mut kept);
+    pair_equals(&dense, &mut fits);
+    first(&stage, &mut fits, &mut kept, max_m);
     let mut report = Reduction::default();
-    repair(&mut stage, &mut fits, &mut kept, max_m, &mut report);
+    repair(&mut stage, &mut fits, &mut kept, USE * max_m, &mut report);
+    settle(&mut stage, &mut fits, &mut kept, max_m);
+    prune(&mut stage, &fits, &mut kept, max_m);
+    share_keys(&dense, &mut fits, &mut kept);
+    repair(&mut stage, &mut fits, &mut kept, USE * max_m, &mut report);
+    prune(&mut stage, &fits, &mut kept, max_m);
+    drop(stage);
+    let mut stage = Stage::new(rig, source, &dense, LAST_BETWEEN);
+    repair(&mut stage, &mut fits, &mut kept, LAST_USE * max_m, &mut report);
     drop(stage);
 
     let mut fitted = vec![false; dense.tracks.len()];
@@ -222,6 +274,58 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
     }
     forget_unused(&mut dense);
     (dense, report)
+}
+
+/// Tracks with the same keys and values (RAGE's thigh rolls follow their thighs) become one group: a writer stores
+/// them once for as long as they keep the same keys.
+fn pair_equals(clip: &Clip, fits: &mut [Fit]) {
+    for n in 0..fits.len() {
+        let equal = |fit: &Fit| {
+            let (a, b) = (&clip.tracks[fit.track as usize], &clip.tracks[fits[n].track as usize]);
+            fit.kind == fits[n].kind && a.timeline == b.timeline && fit.values == fits[n].values
+        };
+        if fits[n].values.len() > 1
+            && let Some(before) = fits[..n].iter().position(equal)
+        {
+            fits[n].group = fits[before].group;
+        }
+    }
+}
+
+/// The members of each group, by its number.
+fn groups_of(fits: &[Fit]) -> BTreeMap<usize, Vec<usize>> {
+    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (n, fit) in fits.iter().enumerate() {
+        groups.entry(fit.group).or_default().push(n);
+    }
+    groups
+}
+
+/// Step 2 of [`reduce`] for all tracks.
+fn first(stage: &Stage<'_>, fits: &mut [Fit], kept: &mut [Kept], max_m: f64) {
+    for fit in fits.iter() {
+        kept[fit.track as usize] = fit.first(stage.changed_seconds(fit.track), max_m);
+    }
+    for members in groups_of(fits).into_values().filter(|m| m.len() > 1) {
+        let of = |n: &usize| &kept[fits[*n].track as usize];
+        if members.iter().any(|n| of(n).constant.is_some()) {
+            members.iter().for_each(|n| fits[*n].group = *n);
+        } else if let Some(keys) = members.iter().map(|n| &of(n).keys).max_by_key(|k| k.len()).cloned() {
+            members.iter().for_each(|n| kept[fits[*n].track as usize].keys.clone_from(&keys));
+        }
+    }
+}
+
+/// The farthest that a point is moved at the stage's instants, metres.
+fn farthest(stage: &mut Stage<'_>, kept: &[Kept]) -> f64 {
+    let mut most = 0.0f64;
+    for block in 0..stage.blocks() {
+        stage.pose(block, kept);
+        for j in (0..stage.joints.len()).filter(|j| stage.live[*j]) {
+            most = stage.bound(j).iter().copied().fold(most, f64::max);
+        }
+    }
+    most
 }
 
 /// For each joint: how far the farthest point that it turns can be, metres. Chains stretched out, so true of any pose.
@@ -351,6 +455,20 @@ impl Fit {
         worst.0
     }
 
+    /// How far one step from key `i` to key `j` misses what is between, in units; infinite where no such step may be.
+    fn missed(&self, seconds: &[f64], i: usize, j: usize) -> f64 {
+        if self.kind == 1 {
+            let (a, b) = (&self.values[i], &self.values[j]);
+            let dot: f64 = (0..4).map(|c| a[c] * b[c]).sum();
+            if dot < LONGEST_STEP_DOT {
+                return f64::INFINITY;
+            }
+        }
+        let line = self.line(i, j);
+        let (start, per) = (seconds[i], 1.0 / (seconds[j] - seconds[i]));
+        (i + 1..j).map(|m| self.deviation(&line, m, (seconds[m] - start) * per)).fold(0.0, f64::max)
+    }
+
     /// `c` of the number of keys `c / sqrt(budget in metres)`, but for a factor that all tracks share.
     fn cost(&self, seconds: &[f64]) -> f64 {
         let mut sum = 0.0;
@@ -369,8 +487,16 @@ impl Fit {
     }
 
     /// Step 2 of [`reduce`]: the keys that hold the budget when the track is alone.
-    fn first(&self, seconds: &[f64], least: f64) -> Kept {
-        if let Some(constant) = self.middle(self.budget.max(least) * 0.7) {
+    fn first(&self, seconds: &[f64], max_m: f64) -> Kept {
+        let at_least = |share: f64| self.budget.max(share * max_m / self.lever_m) * 0.7;
+        if let Some(rest) = self.rest.filter(|rest| self.farthest(rest) <= at_least(REST)) {
+            return Kept { keys: vec![0], constant: Some(rest) };
+        }
+        if self.values.len() == 1 {
+            return Kept { keys: vec![0], constant: None };
+        }
+        let constant = self.middle();
+        if self.farthest(&constant) <= at_least(CONSTANT) {
             return Kept { keys: vec![0], constant: Some(constant) };
         }
         let last = self.values.len() - 1;
@@ -410,8 +536,8 @@ impl Fit {
         Kept { keys, constant: None }
     }
 
-    /// The middle of the track's range (as f32 will hold it), if no key is farther than `budget` from it.
-    fn middle(&self, budget: f64) -> Option<[f64; 4]> {
+    /// The middle of the track's range, as the file will hold it.
+    fn middle(&self) -> [f64; 4] {
         let mut low = self.values[0];
         let mut high = self.values[0];
         for v in &self.values {
@@ -428,13 +554,19 @@ impl Fit {
             true => f64::from(dequantize_i16(quantize_i16(v as f32))),
             false => f64::from(v as f32),
         };
-        let middle = middle.map(as_stored);
+        middle.map(as_stored)
+    }
+
+    /// How far the farthest key is from `value`, in units.
+    fn farthest(&self, value: &[f64; 4]) -> f64 {
         let factor = if self.kind == 1 { 2.0 } else { 1.0 };
-        let near = |v: &[f64; 4]| {
-            let d2: f64 = (0..4).map(|c| (v[c] - middle[c]) * (v[c] - middle[c])).sum();
-            d2.sqrt() * factor <= budget
+        let apart = |v: &[f64; 4]| {
+            let apart = |sign: f64| (0..4).map(|c| (v[c] - sign * value[c]).powi(2)).sum::<f64>();
+            if self.kind == 1 { apart(1.0).min(apart(-1.0)) } else { apart(1.0) }
         };
-        self.values.iter().all(near).then_some(middle)
+        // What is not a number is near nothing.
+        let apart = |v: &[f64; 4]| Some(apart(v)).filter(|d| !d.is_nan()).unwrap_or(f64::INFINITY);
+        self.values.iter().map(apart).fold(0.0, f64::max).sqrt() * factor
     }
 }
 
@@ -442,22 +574,20 @@ impl Fit {
 fn share_keys(clip: &Clip, fits: &mut [Fit], kept: &mut [Kept]) {
     /// f32 instant; accessor of instants with its bounds, as JSON.
     const INSTANT_BYTES: usize = 4;
-    const ACCESSOR_BYTES: usize = 130;
+    const ACCESSOR_BYTES: usize = 110;
     struct Group {
         timeline: u32,
         keys: Vec<u64>,
-        /// Of a key's values, in all tracks.
+        /// Of a key's values, in all tracks; equal tracks are written once.
         value_bytes: usize,
-        /// Keys of the timeline, and of those the most that one of the tracks does without.
-        all: usize,
-        dropped: usize,
         fits: Vec<usize>,
     }
     let cost = |keys: usize, value_bytes: usize| keys * (value_bytes + INSTANT_BYTES) + ACCESSOR_BYTES;
     let mut groups: Vec<Group> = Vec::new();
-    for (n, fit) in fits.iter().enumerate() {
+    for fits_of_one in groups_of(fits).into_values() {
+        let fit = &fits[fits_of_one[0]];
         let kept = &kept[fit.track as usize];
-        if kept.constant.is_some() {
+        if kept.constant.is_some() || fit.values.len() == 1 {
             continue;
         }
         let mut keys = vec![0u64; fit.values.len().div_ceil(64)];
@@ -470,9 +600,7 @@ fn share_keys(clip: &Clip, fits: &mut [Fit], kept: &mut [Kept]) {
             (1, false) => 16,
             _ => 12,
         };
-        let all = fit.values.len();
-        let dropped = all - kept.keys.len();
-        groups.push(Group { timeline, keys, value_bytes, all, dropped, fits: vec![n] });
+        groups.push(Group { timeline, keys, value_bytes, fits: fits_of_one });
     }
     let count = |g: &Group| g.keys.iter().map(|w| w.count_ones() as usize).sum::<usize>();
     let gain = |a: &Group, b: &Group| {
@@ -480,10 +608,6 @@ fn share_keys(clip: &Clip, fits: &mut [Fit], kept: &mut [Kept]) {
             return 0;
         }
         let joined: usize = a.keys.iter().zip(&b.keys).map(|(a, b)| (a | b).count_ones() as usize).sum();
-        // No more than half of what a track dropped comes back: few keys are what was asked for.
-        if 2 * (a.all - joined) < a.dropped.max(b.dropped) {
-            return 0;
-        }
         (cost(count(a), a.value_bytes) + cost(count(b), b.value_bytes))
             .saturating_sub(cost(joined, a.value_bytes + b.value_bytes))
     };
@@ -508,19 +632,11 @@ fn share_keys(clip: &Clip, fits: &mut [Fit], kept: &mut [Kept]) {
         // The later one goes into the earlier; its place stays, empty, so that no number changes.
         let other = std::mem::replace(
             &mut groups[j],
-            Group {
-                timeline: NONE - j as u32,
-                keys: Vec::new(),
-                value_bytes: 0,
-                all: 0,
-                dropped: 0,
-                fits: Vec::new(),
-            },
+            Group { timeline: NONE - j as u32, keys: Vec::new(), value_bytes: 0, fits: Vec::new() },
         );
         let group = &mut groups[i];
         group.keys.iter_mut().zip(&other.keys).for_each(|(a, b)| *a |= b);
         group.value_bytes += other.value_bytes;
-        group.dropped = group.dropped.max(other.dropped);
         group.fits.extend(other.fits);
         bests[j] = (0, 0);
         for k in 0..=i.max(j) {
@@ -567,13 +683,12 @@ impl Line {
 }
 
 /// Step 3 of [`reduce`]: keys come back until the bound holds at every instant of the stage.
-fn repair(stage: &mut Stage<'_>, fits: &mut [Fit], kept: &mut [Kept], max_m: f64, report: &mut Reduction) {
+fn repair(stage: &mut Stage<'_>, fits: &mut [Fit], kept: &mut [Kept], limit: f64, report: &mut Reduction) {
     let joints = stage.joints.len();
     let mut of_joint = vec![[usize::MAX; 3]; joints];
     for (n, fit) in fits.iter().enumerate() {
         of_joint[fit.joint][fit.kind] = n;
     }
-    let limit = USE * max_m;
     let mut dirty = vec![true; stage.blocks()];
     let mut last = vec![0.0f64; stage.blocks()];
     let mut bounds: Vec<[f64; LANES]> = vec![[0.0; LANES]; joints];
@@ -615,6 +730,132 @@ fn repair(stage: &mut Stage<'_>, fits: &mut [Fit], kept: &mut [Kept], max_m: f64
         }
     }
     report.bound_mm = last.iter().copied().fold(0.0, f64::max) * 1000.0;
+}
+
+/// What a change of some tracks moves, and what has to stand before that can be posed.
+#[derive(Default)]
+struct Moved {
+    /// Joints, parents first; and whether the change moves it (those above it it does not).
+    joints: Vec<(u32, bool)>,
+}
+
+impl Moved {
+    fn by(stage: &Stage<'_>, fits: &[Fit], members: &[usize]) -> Self {
+        let count = stage.joints.len();
+        let (mut above, mut moved) = (vec![false; count], vec![false; count]);
+        for n in members {
+            let mut j = fits[*n].joint;
+            moved[j] = true;
+            while stage.joints[j].parent != NONE {
+                j = stage.joints[j].parent as usize;
+                above[j] = true;
+            }
+        }
+        for j in 0..count {
+            moved[j] |= moved.get(stage.joints[j].parent as usize).copied().unwrap_or(false);
+        }
+        let joints = (0..count).filter(|j| stage.live[*j] && (above[*j] || moved[*j]));
+        Moved { joints: joints.map(|j| (j as u32, moved[j])).collect() }
+    }
+
+    /// Whether no point that the change moves is farther off than `limit` in the blocks.
+    fn holds(&self, stage: &mut Stage<'_>, kept: &[Kept], blocks: Range<usize>, limit: f64) -> bool {
+        // The middle fails first.
+        let middle = blocks.start.midpoint(blocks.end);
+        (middle..blocks.end).chain(blocks.start..middle).all(|block| {
+            self.joints.iter().all(|&(j, moved)| {
+                stage.pose_joint(j as usize, block, kept);
+                !moved || stage.bound(j as usize).iter().all(|b| *b <= limit)
+            })
+        })
+    }
+}
+
+/// Step 4 of [`reduce`], whole tracks: those that can stand at rest, or at one value, do.
+fn settle(stage: &mut Stage<'_>, fits: &mut [Fit], kept: &mut [Kept], max_m: f64) {
+    let limit = USE * max_m;
+    let mut candidates = Vec::new();
+    for (n, fit) in fits.iter().enumerate() {
+        let now = kept[fit.track as usize].constant;
+        let rest = fit.rest.filter(|rest| now != Some(*rest));
+        let middle = (now.is_none() && fit.values.len() > 1).then(|| fit.middle());
+        for value in rest.into_iter().chain(middle) {
+            let cost = fit.farthest(&value) * fit.lever_m;
+            if cost <= TRIED * limit {
+                candidates.push((cost, n, value));
+            }
+        }
+    }
+    // Stable: of the two values of a track the one that it misses less comes first, rest where they are equal.
+    candidates.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    for (_, n, value) in candidates {
+        let track = fits[n].track as usize;
+        let was = std::mem::replace(&mut kept[track], Kept { keys: vec![0], constant: Some(value) });
+        let all = 0..stage.blocks();
+        if !Moved::by(stage, fits, &[n]).holds(stage, kept, all, limit) {
+            kept[track] = was;
+        } else {
+            // Equal tracks part.
+            let group = fits[n].group;
+            for (m, fit) in fits.iter_mut().enumerate().filter(|(_, f)| f.group == group) {
+                fit.group = m;
+            }
+        }
+    }
+}
+
+/// Step 4 of [`reduce`]: keys go, those first that are missed least, wherever the bound holds without them.
+fn prune(stage: &mut Stage<'_>, fits: &[Fit], kept: &mut [Kept], max_m: f64) {
+    let limit = USE * max_m;
+    let groups: Vec<Vec<usize>> = groups_of(fits).into_values().collect();
+    let mut moved: Vec<Moved> = Vec::new();
+    // Metres at the far end, number of the group, key.
+    let mut candidates = Vec::new();
+    let missed = |stage: &Stage<'_>, n: &usize, from: u32, to: u32, lever: fn(f64) -> f64| {
+        let fit = &fits[*n];
+        fit.missed(stage.changed_seconds(fit.track), from as usize, to as usize) * lever(fit.lever_m)
+    };
+    for (g, members) in groups.iter().enumerate() {
+        moved.push(Moved::default());
+        let track = &kept[fits[members[0]].track as usize];
+        if track.constant.is_some() || track.keys.len() < 3 {
+            continue;
+        }
+        moved[g] = Moved::by(stage, fits, members);
+        for around in track.keys.windows(3) {
+            let cost = members
+                .iter()
+                .map(|n| missed(stage, n, around[0], around[2], |lever| lever))
+                .fold(0.0, f64::max);
+            if cost <= TRIED * limit {
+                candidates.push((cost, g, around[1]));
+            }
+        }
+    }
+    candidates.sort_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+    for (_, g, key) in candidates {
+        let members = &groups[g];
+        let first = fits[members[0]].track as usize;
+        let keys = &kept[first].keys;
+        let Ok(at) = keys.binary_search(&key) else { continue };
+        let (before, after) = (keys[at - 1], keys[at + 1]);
+        // What was removed beside it since may have made the step longer.
+        if members.iter().any(|n| missed(stage, n, before, after, |lever| lever.min(SHELL_M)) > limit) {
+            continue;
+        }
+        let seconds = stage.changed_seconds(first as u32);
+        let (from, to) = (seconds[before as usize], seconds[after as usize]);
+        let blocks = stage.instants.partition_point(|t| *t <= from) / LANES
+            ..stage.instants.partition_point(|t| *t < to).div_ceil(LANES);
+        for n in members {
+            kept[fits[*n].track as usize].keys.remove(at);
+        }
+        if !moved[g].holds(stage, kept, blocks, limit) {
+            for n in members {
+                kept[fits[*n].track as usize].keys.insert(at, key);
+            }
+        }
+    }
 }
 
 /// Gives a key back to the track that moves the shell of joint `j` most at `instant`, unless a track of its chain
@@ -668,8 +909,15 @@ fn mend(
         let seconds = stage.changed_seconds(fit.track);
         let track = &mut kept[fit.track as usize];
         let end = fit.values.len() - 1;
+        if end == 0 && track.constant.is_none() {
+            continue;
+        }
         if track.constant.take().is_some() {
             // A value for the whole clip becomes its ends and the key between that they miss most.
+            if end == 0 {
+                fits[n].fresh.push((f64::NEG_INFINITY, f64::INFINITY));
+                return;
+            }
             let mut keys = vec![0, end as u32];
             if end > 1 {
                 keys.insert(1, fit.worst(seconds, 0, end) as u32);
@@ -716,7 +964,7 @@ fn keep_changes(clip: &Clip, track: usize) -> Kept {
 /// Leaves `kept` of a track. Nothing where it names no key.
 fn keep(clip: &mut Clip, index: usize, kept: &Kept) {
     let track = &clip.tracks[index];
-    if kept.keys.is_empty() || kept.keys.len() == track.curve.values.len() {
+    if kept.keys.is_empty() || kept.constant.is_none() && kept.keys.len() == track.curve.values.len() {
         return;
     }
     let pick = |i: &u32| *i as usize;

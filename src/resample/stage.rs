@@ -276,25 +276,30 @@ impl<'a> Stage<'a> {
     /// the keys that `kept` (by track number) leaves.
     pub fn pose(&mut self, block: usize, kept: &[Kept]) {
         for j in 0..self.joints.len() {
-            if !self.live[j] {
-                continue;
-            }
-            for k in 0..3 {
-                let (source, changed) = (self.joints[j].source[k], self.joints[j].changed[k]);
-                match source {
-                    NONE => {}
-                    track if self.source_as_target => {
-                        self.sample_target(0, (j, k), track, block, &Kept::default());
-                    }
-                    track => self.sample_source(j, k, track, block),
-                }
-                if changed != NONE {
-                    self.sample_target(1, (j, k), changed, block, &kept[changed as usize]);
-                }
-            }
-            self.lift(0, j);
-            self.lift(1, j);
+            self.pose_joint(j, block, kept);
         }
+    }
+
+    /// [`Stage::pose`] of one joint: those above it must stand at this block already.
+    pub fn pose_joint(&mut self, j: usize, block: usize, kept: &[Kept]) {
+        if !self.live[j] {
+            return;
+        }
+        for k in 0..3 {
+            let (source, changed) = (self.joints[j].source[k], self.joints[j].changed[k]);
+            match source {
+                NONE => {}
+                track if self.source_as_target => {
+                    self.sample_target(0, (j, k), track, block, &Kept::default());
+                }
+                track => self.sample_source(j, k, track, block),
+            }
+            if changed != NONE {
+                self.sample_target(1, (j, k), changed, block, &kept[changed as usize]);
+            }
+        }
+        self.lift(0, j);
+        self.lift(1, j);
     }
 
     fn sample_source(&mut self, j: usize, k: usize, track: u32, block: usize) {
@@ -474,25 +479,26 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// What no point of the shell around joint `j` exceeds: |shift of the joint| + shell x |change of the axes|, in
-    /// metres. The spectral norm of a difference of two rotations is its Frobenius norm / sqrt 2; of other
-    /// matrices the Frobenius norm is a bound.
+    /// What no point of the shell around joint `j` exceeds, metres. With `s` the shift of the joint, `D` the change
+    /// of its axes and `r` the shell, a point `u` of the unit sphere moves by `|s + r D u|`, whose square is at most
+    /// `|s|^2 + 2 r |D^T s| + r^2 |D|^2`. For two rotations `D` has two equal singular values and a null axis, so
+    /// the spectral norm is the Frobenius norm / sqrt 2, the same `u` is the farthest for both terms, and this *is*
+    /// the displacement of the point that moves most; for other matrices the Frobenius norm makes it a bound.
     pub fn bound(&self, j: usize) -> Lane {
         let (a, b) = (&self.model[0][j], &self.model[1][j]);
         let share = if self.rigid[j] { 0.5 } else { 1.0 };
         let mut out = [0.0; LANES];
         for l in 0..LANES {
-            let mut axes = 0.0;
-            for c in 0..9 {
-                let d = a.m[c][l] - b.m[c][l];
-                axes += d * d;
-            }
-            let mut shift = 0.0;
+            let s: [f64; 3] = std::array::from_fn(|c| a.p[c][l] - b.p[c][l]);
+            let (mut axes, mut along) = (0.0, 0.0);
             for c in 0..3 {
-                let d = a.p[c][l] - b.p[c][l];
-                shift += d * d;
+                let d: [f64; 3] = std::array::from_fn(|r| a.m[c * 3 + r][l] - b.m[c * 3 + r][l]);
+                let dot = d[0] * s[0] + d[1] * s[1] + d[2] * s[2];
+                axes += d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+                along += dot * dot;
             }
-            out[l] = shift.sqrt() + SHELL_M * (axes * share).sqrt();
+            let shift = s[0] * s[0] + s[1] * s[1] + s[2] * s[2];
+            out[l] = (shift + 2.0 * SHELL_M * along.sqrt() + SHELL_M * SHELL_M * share * axes).sqrt();
         }
         out
     }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the tests need beside cargo into target/test-tools: the Khronos validator and gltfpack (npm),
-# Blender as a Python module (PyPI; needs Python 3.11), assimp and the libraries that Blender links (Debian, as root).
-# What is there already is left alone. Where one cannot be had, its tests say so and are skipped, except in CI
+# Installs what tests and benches need beside cargo into target/test-tools: the Khronos validator, gltfpack and
+# glTF-Transform (npm), Blender as a Python module (PyPI; needs Python 3.11), assimp and the libraries that Blender
+# links (Debian, as root). What is there already is left alone. Where one cannot be had, its tests say so and are skipped, except in CI
 # (CI=true), where this script fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -41,13 +41,22 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   fi
 fi
 
-if [ ! -d "$tools/node_modules/gltf-validator" ] || [ ! -d "$tools/node_modules/gltfpack" ]; then
+# Name and version. All in one command: npm takes away what a later one does not name.
+npm_packages=(
+  gltf-validator@2.0.0-dev.3.10 gltfpack@1
+  @gltf-transform/core@4 @gltf-transform/extensions@4 @gltf-transform/functions@4
+)
+npm_absent=false
+for package in "${npm_packages[@]}"; do
+  [ -d "$tools/node_modules/${package%@*}" ] || npm_absent=true
+done
+if $npm_absent; then
   if command -v npm >/dev/null; then
-    step "gltf-validator and gltfpack (npm)"
-    npm install --silent --no-audit --no-fund --no-save --prefix "$tools" gltf-validator@2.0.0-dev.3.10 gltfpack@1 \
-      || missing "the npm packages gltf-validator and gltfpack"
+    step "${npm_packages[*]} (npm)"
+    npm install --silent --no-audit --no-fund --no-save --prefix "$tools" "${npm_packages[@]}" \
+      || missing "the npm packages ${npm_packages[*]}"
   else
-    missing "npm, for gltf-validator and gltfpack"
+    missing "npm, for ${npm_packages[*]}"
   fi
 fi
 

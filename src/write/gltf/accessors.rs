@@ -9,7 +9,8 @@
 //! | numbers | SCALAR: fields of view, turns of texture coordinates | f32 |
 //! | pairs | VEC2: offsets and scales of texture coordinates | f32 |
 //!
-//! Times are shared by all channels that have equal keys; single values by all channels that hold them.
+//! Times are shared by all channels that have equal keys; values by all channels that hold the same ones (single
+//! values mostly, and RAGE's thigh rolls, which follow their thighs).
 
 use bytemuck::cast_slice;
 use glam::{Quat, Vec3};
@@ -17,6 +18,7 @@ use gltf_json as json;
 use json::accessor::ComponentType;
 use json::validation::{Checked::Valid, USize64};
 use rustc_hash::FxHashMap;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::file::{Piece, put, put_floats};
 use crate::error::Result;
@@ -120,6 +122,8 @@ pub struct Accessors {
     vec3: FxHashMap<([u32; 3], bool), Index>,
     /// Single rotations that are there already.
     quat: FxHashMap<([u32; 4], bool), Index>,
+    /// Values of more keys (or of 16 bits) that are there already, by the hash of their bytes.
+    values: FxHashMap<u64, Index>,
 }
 
 impl Accessors {
@@ -141,6 +145,34 @@ impl Accessors {
             bounds: Bounds::None,
         });
         (self.accessors.len() - 1) as u32
+    }
+
+    /// [`Accessors::push`] of `count` elements that end their view; but where an accessor with the same bytes is
+    /// there already, that one.
+    fn push_once(
+        &mut self,
+        view: View,
+        offset: usize,
+        count: usize,
+        type_: Type,
+        component: ComponentType,
+    ) -> Index {
+        let bytes = &mut self.bytes[view as usize];
+        let (before, own) = bytes.split_at(offset);
+        // The seed tells views apart, and 16 bits from 32.
+        let seed = (view as u64) << 1 | u64::from(matches!(component, ComponentType::I16));
+        let hash = xxh3_64_with_seed(own, seed);
+        if let Some(index) = self.values.get(&hash)
+            && let Some(known) = self.accessors.get(*index as usize)
+            && (known.view, known.component, known.count) == (view as u8, component, count as u32)
+            && before.get(known.offset as usize..known.offset as usize + own.len()) == Some(own)
+        {
+            bytes.truncate(offset);
+            return *index;
+        }
+        let index = self.push(view, offset, count, type_, component);
+        self.values.insert(hash, index);
+        index
     }
 
     /// Inverse bind matrices, column by column.
@@ -318,7 +350,7 @@ impl Accessors {
         let offset = bytes.len();
         let mut put = |q: Quat| extend_f32(bytes, &y_up_quat(q).to_array());
         let count = each_key(values, keep, hold, &mut put);
-        self.push(View::Quats, offset, count, Type::Vec4, ComponentType::F32)
+        self.push_once(View::Quats, offset, count, Type::Vec4, ComponentType::F32)
     }
 
     /// Rotations as normalised i16: c -> round(c x 32767).
@@ -332,7 +364,7 @@ impl Accessors {
             }
         };
         let count = each_key(values, keep, hold, &mut put);
-        self.push(View::Quats, offset, count, Type::Vec4, ComponentType::I16)
+        self.push_once(View::Quats, offset, count, Type::Vec4, ComponentType::I16)
     }
 
     /// Translations or scales. `hold` repeats the last value.
@@ -350,7 +382,7 @@ impl Accessors {
         let offset = bytes.len();
         let mut put = |v: Vec3| extend_f32(bytes, &turn(v).to_array());
         let count = each_key(values, keep, hold, &mut put);
-        let index = self.push(View::Vec3s, offset, count, Type::Vec3, ComponentType::F32);
+        let index = self.push_once(View::Vec3s, offset, count, Type::Vec3, ComponentType::F32);
         if let Some(key) = key {
             self.vec3.insert(key, index);
         }

@@ -387,9 +387,7 @@ fn animate(
                 let rest = &rig.joints()[channel.joint].rest;
                 let input = accessors.held(hold);
                 let output = match channel.path {
-                    Path::Rotation if options.quantize_rotations => {
-                        accessors.quats_i16(&[rest.rotation], None, hold.is_some())
-                    }
+                    // In f32 always: at rest is what the bound of a reduction took it for.
                     Path::Rotation => accessors.quats(&[rest.rotation], None, hold.is_some()),
                     Path::Translation => accessors.vec3s(&[rest.translation], None, hold.is_some(), false),
                     Path::Scale => accessors.vec3s(&[rest.scale], None, hold.is_some(), true),
