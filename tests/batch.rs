@@ -578,10 +578,15 @@ fn a_full_disk_stops_the_run_with_one_error() {
     let left: Vec<String> = tree(&out).into_keys().filter(|n| n.contains(".anim2gltf")).collect();
     assert!(left.iter().all(|n| n.ends_with(".journal")), "temporary files are left: {left:?}");
 
+    // Whole records are all that is in the journal, however it came to its end; on a disk that is full to the last page
+    // there may be none, and everything is made again.
+    let journal = fs::read_to_string(out.join(".anim2gltf.journal")).unwrap();
+    assert!(journal.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{journal}");
+
     mount.change(&format!("size={}", size * 4));
     let outcome = run(&settings(&[input.path()], &out));
     assert_eq!(outcome.errors, 0);
-    assert!(outcome.finished > 10, "{outcome:?}");
+    assert!(outcome.finished > 10 || journal.is_empty(), "{outcome:?}");
     assert_same(&right, &tree(&out));
 }
 

@@ -259,14 +259,35 @@ impl Journal {
     /// # Errors
     /// Io.
     pub fn flush(&mut self) -> Result<()> {
-        if !self.buffer.is_empty() {
-            self.file
-                .write_all(&self.buffer)
-                .map_err(|e| Error::io("cannot be written", e).in_file(&self.path))?;
-            self.end += self.buffer.len() as u64;
-            self.buffer.clear();
+        if self.buffer.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        match self.file.write_all(&self.buffer) {
+            Ok(()) => {
+                self.end += self.buffer.len() as u64;
+                self.buffer.clear();
+                Ok(())
+            }
+            Err(e) => {
+                self.keep_whole_records();
+                Err(Error::io("cannot be written", e).in_file(&self.path))
+            }
+        }
+    }
+
+    /// After a write that came to nothing half-way (a full disk): the records that are whole stay, the others wait for
+    /// the next [`Journal::flush`]. A torn line would run into what is appended behind it.
+    fn keep_whole_records(&mut self) {
+        let length = self.file.metadata().map_or(self.end, |m| m.len());
+        let written =
+            usize::try_from(length.saturating_sub(self.end)).map_or(0, |n| n.min(self.buffer.len()));
+        let next =
+            self.buffer[..written].windows(1 + HEAD.len()).rposition(|w| w[0] == b'\n' && w[1..] == *HEAD);
+        let whole = next.map_or(0, |newline| newline + 1);
+        if self.file.set_len(self.end + whole as u64).is_ok() {
+            self.end += whole as u64;
+            self.buffer.drain(..whole);
+        }
     }
 
     /// Removes it: the manifest says everything now.

@@ -528,6 +528,10 @@ impl<'a> Run<'a> {
                     if self.outcome.stopped
                         || !(self.place_cutscene(maker, &mut flow) || self.bundle_rest(&mut flow))
                     {
+                        // A full disk has room again where the files that did not come to be are gone.
+                        if let (true, Some(journal)) = (self.outcome.stopped, &mut self.journal) {
+                            let _ = journal.flush();
+                        }
                         return Ok(());
                     }
                     flow.give_rest();
