@@ -20,9 +20,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anim2gltf::batch::{self, Settings, check};
-use anim2gltf::container::{anvil, rsc7};
-use anim2gltf::write::format::{Format, Options};
+use anim2gltf::convert::settings::Settings;
+use anim2gltf::engine as batch;
+use anim2gltf::formats::format::{Format, Options};
+use anim2gltf::games::anvil::container::file as anvil;
+use anim2gltf::games::rage::container::rsc7;
+use anim2gltf::report::census as check;
 use containers::Pack;
 use rayon::prelude::*;
 
@@ -245,8 +248,9 @@ fn measure(workload: &Workload) {
         let pool = pool(threads);
         let (out, copy) = (output_folder(), output_folder());
         let convert = || {
-            clips =
-                batch::run(&settings(inputs, out.path(), threads), &mut batch::Silent).expect("a run").clips
+            clips = batch::run::run(&settings(inputs, out.path(), threads), &mut batch::run::Silent)
+                .expect("a run")
+                .clips
         };
         let least = || {
             pool.install(|| {
@@ -270,7 +274,7 @@ fn measure(workload: &Workload) {
     );
     let out = output_folder();
     let convert = |inputs: &[PathBuf]| {
-        batch::run(&settings(inputs, out.path(), CORES), &mut batch::Silent).expect("a run");
+        batch::run::run(&settings(inputs, out.path(), CORES), &mut batch::run::Silent).expect("a run");
     };
     let (whole, part) = in_turn(|| convert(inputs), || convert(half));
     println!(
@@ -291,7 +295,7 @@ fn compare_formats(inputs: &[PathBuf]) {
             let mut settings = settings(inputs, out.path(), 1);
             settings.write.format = format;
             let start = Instant::now();
-            batch::run(&settings, &mut batch::Silent).expect("a run");
+            batch::run::run(&settings, &mut batch::run::Silent).expect("a run");
             times[i].push(start.elapsed());
             bytes[i] = size(out.path());
         }

@@ -7,9 +7,9 @@ mod writer;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use anim2gltf::container::object::{Generation, Object};
-use anim2gltf::read::anvil_tracks::ClipCensus;
-use anim2gltf::read::{rr, sws};
+use anim2gltf::games::anvil::animation::tracks::ClipCensus;
+use anim2gltf::games::anvil::animation::{riders_republic as rr, shaun_white as sws};
+use anim2gltf::games::anvil::container::object::{Generation, Object};
 use writer::{ClipSpec, Keys, TrackSpec, turn};
 
 /// A small generator: the same clips on every run.

@@ -8,10 +8,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anim2gltf::batch::{self, Settings};
-use anim2gltf::container::rsc7;
-use anim2gltf::read::ycd;
-use anim2gltf::write::format::Options;
+use anim2gltf::convert::settings::Settings;
+use anim2gltf::engine as batch;
+use anim2gltf::formats::format::Options;
+use anim2gltf::games::rage::container::rsc7;
+use anim2gltf::games::rage::ycd;
 
 /// Times of a measurement are those of so many rounds: one takes milliseconds.
 const ROUNDS: u32 = 10;

@@ -16,12 +16,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anim2gltf::container::anvil;
-use anim2gltf::inspect::sources::{Options, Sources};
-use anim2gltf::inspect::verify::compare;
-use anim2gltf::inspect::{self, gltf::chunks};
+use anim2gltf::compare::sources::{Options, Sources};
+use anim2gltf::compare::verify::compare;
+use anim2gltf::games::anvil::container::file as anvil;
+use anim2gltf::games::own as inspect;
+use anim2gltf::games::own::gltf::chunks;
+use anim2gltf::games::rage::pose_rules::follow_thighs;
 use anim2gltf::model::{Clip, Skeleton};
-use anim2gltf::resample::follow_thighs;
 use serde_json::Value;
 
 /// An input, and of an archive the one clip that is taken.

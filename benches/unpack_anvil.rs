@@ -9,11 +9,12 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anim2gltf::container::anvil::{self, Options, Scratch};
-use anim2gltf::container::codec::{Codec, Decoders};
-use anim2gltf::container::data::{DataOptions, Unpacker};
-use anim2gltf::container::object::class;
-use anim2gltf::read::rr;
+use anim2gltf::games::anvil::animation::riders_republic as rr;
+use anim2gltf::games::anvil::container::codec::{Codec, Decoders};
+use anim2gltf::games::anvil::container::data::{DataOptions, Unpacker};
+use anim2gltf::games::anvil::container::file as anvil;
+use anim2gltf::games::anvil::container::file::{Options, Scratch};
+use anim2gltf::games::anvil::container::object::class;
 use writer::{Container, Pack};
 
 /// The best of the passes within a second.

@@ -4,26 +4,26 @@
 //! ```text
 //! bytes - container -> resource - read -> Clip - resample -> Clip - write -> .glb / .gltf / .fbx
 //!                                  ^                                ^
-//!                           packed values                    Skeleton, names
+
 //! ```
 //!
-//! It flows one way: nothing in [`container`] or [`read`] knows of glTF, nothing in [`write`] of a game,
-//! and [`model`] knows nobody.
+//! It flows one way. [`games`] know their own bytes and the [`model`]; [`formats`] know the model and their own bytes;
+//! [`passes`] know the model alone.
 
 // A reader of hostile input does not take chances; tests may.
 #![cfg_attr(not(test), deny(clippy::unwrap_used))]
 
-pub mod batch;
-pub mod bytes;
 pub mod cli;
-pub mod container;
+pub mod compare;
+pub mod convert;
+pub mod engine;
 pub mod error;
-pub mod inspect;
+pub mod formats;
+pub mod games;
+pub mod io;
 pub mod model;
-pub mod names;
-pub mod read;
-pub mod resample;
-pub mod rig;
-pub mod write;
+pub mod passes;
+pub mod report;
+pub mod source;
 
 pub use error::{Error, ErrorKind, Result};

@@ -10,11 +10,12 @@ mod writer;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anim2gltf::container::anvil;
-use anim2gltf::container::object::{Generation, Object, class};
+use anim2gltf::games::anvil::animation::tracks::ClipCensus;
+use anim2gltf::games::anvil::animation::{riders_republic as rr, shaun_white as sws};
+use anim2gltf::games::anvil::container::file as anvil;
+use anim2gltf::games::anvil::container::object::{Generation, Object, class};
+use anim2gltf::games::anvil::{sets as anvil_sets, skeleton as anvil_skeleton};
 use anim2gltf::model::{Clip, Interpolation, JointId, Property, Skeleton, Track, Values};
-use anim2gltf::read::anvil_tracks::ClipCensus;
-use anim2gltf::read::{anvil_sets, anvil_skeleton, rr, sws};
 use anim2gltf::{Error, ErrorKind};
 use serde_json::Value;
 use writer::{BoneSpec, ClipSpec, Keys, TrackSpec, turn};

@@ -13,8 +13,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use anim2gltf::batch::{self, Outcome, Settings, Silent};
-use anim2gltf::write::format::Options;
+use anim2gltf::convert::settings::Settings;
+use anim2gltf::engine as batch;
+use anim2gltf::engine::run::{Outcome, Silent};
+use anim2gltf::formats::format::Options;
 use anvil_clip::{BoneSpec, ClipSpec, Keys, TrackSpec, turn};
 use anvil_container::{Container, Entry, Forge, Names, Pack, Sum, crc32};
 
@@ -655,17 +657,18 @@ fn an_event_that_swallows_the_clip_misleads_nobody() {
     };
     let spec = ClipSpec { event_count: 1, events: swallow(size), ..spec };
     let object = rr_object(id, name, &spec);
-    let source = anim2gltf::container::anvil::AnvilSource::new(
+    let source = anim2gltf::games::anvil::container::file::AnvilSource::new(
         Box::new(object),
         Path::new("Walk.Animation"),
-        &anim2gltf::container::anvil::Options::default(),
+        &anim2gltf::games::anvil::container::file::Options::default(),
     )
     .unwrap();
-    let mut scratch = anim2gltf::container::anvil::Scratch::new();
+    let mut scratch = anim2gltf::games::anvil::container::file::Scratch::new();
     let mut seen = 0;
     source
         .for_each_object(0, &mut scratch, &mut |object| {
-            let clip = anim2gltf::read::rr::read(&object.unwrap(), "").unwrap();
+            let clip =
+                anim2gltf::games::anvil::animation::riders_republic::read(&object.unwrap(), "").unwrap();
             assert_eq!(clip.tracks.len(), spec.tracks.len());
             assert_eq!(clip.extras["eventByteLength"], 64);
             assert!(clip.warnings.iter().any(|w| w.contains("2 places")), "{:?}", clip.warnings);

@@ -14,9 +14,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use anim2gltf::batch::{self, Outcome, Progress, Settings, Silent};
-use anim2gltf::write::format::{Format, Options};
-use anim2gltf::write::manifest::{ErrorRow, Manifest};
+use anim2gltf::convert::settings::Settings;
+use anim2gltf::engine as batch;
+use anim2gltf::engine::run::{Outcome, Progress, Silent};
+use anim2gltf::formats::format::{Format, Options};
+use anim2gltf::report::manifest::{ErrorRow, Manifest};
 use anvil_clip::{BoneSpec, ClipSpec, Keys, TrackSpec, turn};
 use anvil_container::{Container, Entry, Forge, Pack, crc32};
 use tempfile::TempDir;
@@ -187,7 +189,7 @@ fn settings(inputs: &[&Path], out: &Path) -> Settings {
 }
 
 fn run(settings: &Settings) -> Outcome {
-    batch::run(settings, &mut Silent).unwrap()
+    batch::run::run(settings, &mut Silent).unwrap()
 }
 
 /// Every file below `folder`, hidden ones too.
@@ -381,8 +383,8 @@ fn a_second_run_does_what_has_changed_and_no_more() {
     let (before, whole) = (stamps(&out), tree(&out));
 
     // A selection leaves files alone that hold the same clips with it: those of one clip.
-    let select = batch::settings::Select {
-        clips: batch::settings::Globs::new(&["walk".into(), "Rider_*".into()]).unwrap(),
+    let select = anim2gltf::convert::settings::Select {
+        clips: anim2gltf::convert::settings::Globs::new(&["walk".into(), "Rider_*".into()]).unwrap(),
         ..Default::default()
     };
     let narrow = Settings { select, ..settings.clone() };
@@ -686,7 +688,7 @@ fn inputs_that_vanish_or_shrink_fail_alone() {
     // The copy is a later archive with the same ids: give it alone, so that it replaces nothing.
     let inputs = [at("shrinks.forge"), at("riders.forge"), at("skate.forge"), at("ycd")];
     let inputs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
-    let outcome = batch::run(&settings(&inputs, &out), &mut meddler).unwrap();
+    let outcome = batch::run::run(&settings(&inputs, &out), &mut meddler).unwrap();
     let said: Vec<String> = meddler.1.iter().map(ToString::to_string).collect();
     assert!(said.iter().any(|e| e.contains("d0.ycd") && e.contains("No such file")), "{said:#?}");
     assert!(said.iter().any(|e| e.contains("d2.ycd")), "{said:#?}");
@@ -897,7 +899,7 @@ fn bundles_hold_clips_of_one_skeleton() {
     }
     assert_eq!(output(&["merge", text(&out("shards"))]).status.code(), Some(0));
     let joined = manifest(&out("shards")).clips;
-    let ids = |rows: &[anim2gltf::write::manifest::ClipRow]| -> Vec<String> {
+    let ids = |rows: &[anim2gltf::report::manifest::ClipRow]| -> Vec<String> {
         let mut ids: Vec<String> = rows.iter().map(|r| format!("{} {} {}", r.source, r.id, r.name)).collect();
         ids.sort();
         ids

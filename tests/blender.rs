@@ -6,12 +6,13 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anim2gltf::batch::run::{Passes, prepare};
-use anim2gltf::batch::work;
-use anim2gltf::container::rsc7;
+use anim2gltf::convert::pack::prepare;
+use anim2gltf::convert::rig::JointNames;
+use anim2gltf::convert::settings::Passes;
+use anim2gltf::games::rage::container::rsc7;
+use anim2gltf::games::rage::ycd;
 use anim2gltf::model::{Clip, Property, Sampler, Skeleton, Trs};
-use anim2gltf::read::ycd;
-use anim2gltf::rig::JointNames;
+use anim2gltf::source::work;
 use glam::DVec3;
 use serde_json::{Value, json};
 
@@ -65,7 +66,7 @@ fn case(input: &Path, out: &Path) -> Case {
     assert!(names.joint_name(anim2gltf::model::JointId::RageTag(31086)).is_some());
     let rig = prepare(&mut clips, &skeleton, &names, &Passes::default(), None).expect("a rig");
     let stem = input.file_stem().expect("stem").to_string_lossy().into_owned();
-    let scene = anim2gltf::write::scene::Scene::new(&rig, &clips);
+    let scene = anim2gltf::formats::scene::Scene::new(&rig, &clips);
     let names = scene.animations.iter().map(|a| a.name.clone()).collect();
     Case { file: out.join(format!("{stem}.glb")), names, rig: rig.clone(), clips: clips.clone() }
 }

@@ -8,9 +8,10 @@ mod writer;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anim2gltf::container::anvil::{self, AnvilSource, Kind, Options, Scratch, superseded};
-use anim2gltf::container::codec::Codec;
-use anim2gltf::container::object::{Generation, class};
+use anim2gltf::games::anvil::container::codec::Codec;
+use anim2gltf::games::anvil::container::file as anvil;
+use anim2gltf::games::anvil::container::file::{AnvilSource, Kind, Options, Scratch, superseded};
+use anim2gltf::games::anvil::container::object::{Generation, class};
 use anim2gltf::{Error, ErrorKind, Result};
 use serde_json::Value;
 use writer::{Container, Entry, Forge, Names, Pack, Sum, crc32};
@@ -564,10 +565,12 @@ fn a_16_and_a_32_bit_count_that_end_at_the_same_byte_are_told_apart() {
         out.extend((block.len() as u16).to_le_bytes());
         out.extend(writer::adler32(&block, 0).to_le_bytes());
         out.extend(block);
-        let mut unpacker = anim2gltf::container::data::Unpacker::default();
+        let mut unpacker = anim2gltf::games::anvil::container::data::Unpacker::default();
         for forge_version in [25, 27] {
-            let options =
-                anim2gltf::container::data::DataOptions { forge_version: Some(forge_version), codec: None };
+            let options = anim2gltf::games::anvil::container::data::DataOptions {
+                forge_version: Some(forge_version),
+                codec: None,
+            };
             assert_eq!(unpacker.unpack(&out, &options).unwrap().bytes, data);
         }
     }

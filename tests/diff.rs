@@ -8,9 +8,9 @@ mod shown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use anim2gltf::inspect::diff::{ClipDiff, FileDiff, Options, Outcome, Status, diff};
+use anim2gltf::compare::diff::{ClipDiff, FileDiff, Options, Outcome, Status, diff};
+use anim2gltf::formats::format::Format;
 use anim2gltf::model::{Interpolation, JointId, Values};
-use anim2gltf::write::format::Format;
 use glam::{DQuat, DVec3};
 use serde_json::{Value, json};
 use shown::{Doc, clips, options, prepared, write};

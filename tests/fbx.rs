@@ -5,14 +5,16 @@ mod support;
 use std::collections::HashSet;
 use std::process::Command;
 
+use anim2gltf::convert::rig;
+use anim2gltf::convert::rig::JointNames;
+use anim2gltf::formats::fbx;
+use anim2gltf::formats::fbx::{Options, TICKS_PER_S};
+use anim2gltf::formats::gltf;
+use anim2gltf::formats::scene::{Path as ScenePath, Scene};
 use anim2gltf::model::{
     Clip, ClipId, Clock, Curve, Event, Interpolation, Joint, JointId, OtherTrack, Positions, Property,
     Skeleton, Target, Timeline, Track, Trs, Values, Window,
 };
-use anim2gltf::rig::{self, JointNames};
-use anim2gltf::write::fbx::{self, Options, TICKS_PER_S};
-use anim2gltf::write::gltf;
-use anim2gltf::write::scene::{Path as ScenePath, Scene};
 use glam::{DMat4, DQuat, DVec3, EulerRot, Quat, Vec3};
 use proptest::prelude::*;
 
@@ -707,7 +709,7 @@ fn the_stick_mesh_follows_the_joints() {
     let rig = rig::build(&body, &clips, &NoNames).unwrap();
     let options = Options { preview_mesh: true, ..Options::default() };
     let scene = load(&write(&rig, &clips, &options));
-    let mesh = anim2gltf::write::preview::build(&rig);
+    let mesh = anim2gltf::formats::preview::build(&rig);
     assert_eq!(scene.meshes.len(), 1);
     assert_eq!(scene.meshes[0].num_vertices, mesh.positions.len());
     assert_eq!(scene.meshes[0].num_triangles, mesh.triangles.len());
@@ -845,9 +847,9 @@ fn real_clips_keep_their_ways() {
     for path in &paths {
         let bytes = std::fs::read(path).unwrap();
         let mut scratch = Vec::new();
-        let resource = anim2gltf::container::rsc7::open(&bytes, &mut scratch).unwrap();
-        let clips = anim2gltf::read::ycd::read(&resource, "x").unwrap().clips;
-        let skeleton = anim2gltf::read::ycd::default_skeleton(&clips).unwrap();
+        let resource = anim2gltf::games::rage::container::rsc7::open(&bytes, &mut scratch).unwrap();
+        let clips = anim2gltf::games::rage::ycd::read(&resource, "x").unwrap().clips;
+        let skeleton = anim2gltf::games::rage::ycd::default_skeleton(&clips).unwrap();
         let rig = rig::build(&skeleton, &clips, &NoNames).unwrap();
         let arranged = Scene::new(&rig, &clips);
         let mut out = Vec::new();
@@ -1005,9 +1007,9 @@ fn speed() {
             let start = std::time::Instant::now();
             let mut clips = clips.clone();
             for clip in &mut clips {
-                anim2gltf::resample::align_signs(clip);
-                anim2gltf::resample::collapse_constant(clip);
-                anim2gltf::resample::add_inbetweens(clip, 0.05);
+                anim2gltf::passes::align_signs(clip);
+                anim2gltf::passes::collapse_constant(clip);
+                anim2gltf::passes::add_inbetweens(clip, 0.05);
             }
             let scene = Scene::new(&rig, &clips);
             let glb = gltf::document(&scene, &gltf::Options::default()).unwrap().to_glb().unwrap();
@@ -1022,8 +1024,8 @@ fn speed() {
                 let start = std::time::Instant::now();
                 let mut clips = clips.clone();
                 for clip in &mut clips {
-                    anim2gltf::resample::align_signs(clip);
-                    anim2gltf::resample::collapse_constant(clip);
+                    anim2gltf::passes::align_signs(clip);
+                    anim2gltf::passes::collapse_constant(clip);
                 }
                 let scene = Scene::new(&rig, &clips);
                 let mut out = Vec::new();

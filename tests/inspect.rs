@@ -6,10 +6,13 @@
 mod shown;
 mod support;
 
-use anim2gltf::inspect::evaluate::{self, Pose};
-use anim2gltf::inspect::{self, ChannelPath, Curve, Shown, diff};
-use anim2gltf::write::format::Format;
-use anim2gltf::write::{fbx, gltf};
+use anim2gltf::compare::diff;
+use anim2gltf::compare::evaluate;
+use anim2gltf::compare::evaluate::Pose;
+use anim2gltf::formats::format::Format;
+use anim2gltf::formats::{fbx, gltf};
+use anim2gltf::games::own as inspect;
+use anim2gltf::games::own::scene::{Curve, Path as ChannelPath, Shown};
 use glam::{DQuat, DVec3};
 use shown::{clips, options, prepared, write};
 use support::glb::{Glb, z_up};
@@ -19,7 +22,7 @@ fn nothing_beside(_: &str, _: usize) -> anim2gltf::Result<Vec<u8>> {
 }
 
 fn read(bytes: &[u8]) -> anim2gltf::Result<Shown> {
-    inspect::read(bytes, &mut nothing_beside)
+    anim2gltf::games::own::open::read(bytes, &mut nothing_beside)
 }
 
 #[test]
@@ -31,7 +34,7 @@ fn keys_are_those_that_the_gltf_crate_reads() {
         let mut options = options(Format::Glb);
         options.gltf = gltf::Options { quantize_rotations: quantize, ..options.gltf };
         let path = write(folder.path(), "clips", &rig, &clips, &options);
-        let shown = inspect::open(&path).unwrap();
+        let shown = anim2gltf::games::own::open::open(&path).unwrap();
         let glb = Glb::open(&std::fs::read(&path).unwrap());
         assert_eq!(shown.joints.len(), rig.joints().len());
         for (mine, theirs) in shown.animations.iter().zip(glb.document.animations()) {
@@ -45,7 +48,7 @@ fn keys_are_those_that_the_gltf_crate_reads() {
                 let Curve::Keys(found) = &channel.curve else { panic!("keys") };
                 let times: Vec<f64> = keys.times.iter().map(|t| f64::from(*t)).collect();
                 assert_eq!(found.times, times);
-                assert_eq!(found.mode == anim2gltf::inspect::shown::Mode::Step, keys.step);
+                assert_eq!(found.mode == anim2gltf::games::own::scene::Mode::Step, keys.step);
                 for (row, values) in found.rows.iter().zip(&keys.values) {
                     let values = z_up(channel.path.name(), values);
                     // The crate gives i16 in f32, and leaves lengths as they are.
@@ -155,9 +158,9 @@ fn all_formats_show_the_same() {
     let (rig, clips) = prepared(clips());
     let files = [Format::Glb, Format::Gltf, Format::Fbx]
         .map(|f| write(folder.path(), "clips", &rig, &clips, &options(f)));
-    let glb = inspect::open(&files[0]).unwrap();
-    assert_eq!(glb, inspect::open(&files[1]).unwrap());
-    let fbx = inspect::open(&files[2]).unwrap();
+    let glb = anim2gltf::games::own::open::open(&files[0]).unwrap();
+    assert_eq!(glb, anim2gltf::games::own::open::open(&files[1]).unwrap());
+    let fbx = anim2gltf::games::own::open::open(&files[2]).unwrap();
     let names = |s: &Shown| s.joints.iter().map(|j| j.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&glb), names(&fbx));
     let (mut a, mut b) = (Pose::default(), Pose::default());
@@ -176,7 +179,7 @@ fn all_formats_show_the_same() {
 
 /// Reads damaged bytes; what can be read is also played and compared. Nothing may panic.
 fn survive(bytes: &[u8], whole: &Shown, bin: Option<&[u8]>) -> bool {
-    let Ok(shown) = inspect::read(bytes, &mut |_, n| match bin {
+    let Ok(shown) = anim2gltf::games::own::open::read(bytes, &mut |_, n| match bin {
         Some(bin) => Ok(bin[..n.min(bin.len())].to_vec()),
         None => nothing_beside("", 0),
     }) else {
@@ -207,7 +210,7 @@ fn damaged_files_end_in_an_error_or_a_result() {
         let bin =
             (options.format == Format::Gltf).then(|| std::fs::read(path.with_extension("bin")).unwrap());
         let bin = bin.as_deref();
-        let whole = inspect::open(&path).unwrap();
+        let whole = anim2gltf::games::own::open::open(&path).unwrap();
         assert!(survive(&bytes, &whole, bin));
         for i in 0..200 {
             let cut = bytes.len() * i / 200;
@@ -241,9 +244,9 @@ fn counts_that_cannot_be_are_refused_before_anything_is_allocated() {
     std::fs::write(folder.path().join("a.bin"), [0; 8]).unwrap();
     let path = folder.path().join("a.gltf");
     std::fs::write(&path, text).unwrap();
-    assert!(inspect::open(&path).is_err());
+    assert!(anim2gltf::games::own::open::open(&path).is_err());
     let outside = String::from_utf8_lossy(text).replace("a.bin", "../a.bin");
     std::fs::write(&path, outside).unwrap();
-    let e = inspect::open(&path).unwrap_err();
+    let e = anim2gltf::games::own::open::open(&path).unwrap_err();
     assert!(e.to_string().contains("below its folder"), "{e}");
 }

@@ -6,9 +6,10 @@ mod support;
 use std::io::Write;
 
 use anim2gltf::ErrorKind;
-use anim2gltf::container::read_at::ReadAt;
-use anim2gltf::container::rpf7::{self, Listing};
-use anim2gltf::container::rsc7;
+use anim2gltf::games::rage::container::rpf7;
+use anim2gltf::games::rage::container::rpf7::Listing;
+use anim2gltf::games::rage::container::rsc7;
+use anim2gltf::io::read_at::ReadAt;
 use flate2::{Compression, write::DeflateEncoder};
 
 fn paths(listing: &Listing) -> Vec<&str> {

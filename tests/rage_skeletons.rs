@@ -5,9 +5,10 @@ mod support;
 
 use std::fmt::Write;
 
+use anim2gltf::games::own::skeleton;
+use anim2gltf::games::own::skeleton::{Naming, SkeletonFile};
+use anim2gltf::games::rage::names as rage;
 use anim2gltf::model::{JointId, Skeleton};
-use anim2gltf::names::rage;
-use anim2gltf::read::skeleton::{self, Naming, SkeletonFile};
 use glam::{DQuat, Quat, Vec3};
 use serde_json::{Value, json};
 
@@ -102,7 +103,8 @@ fn fixture_containers_of_both_editions() {
         damage(&bytes, 1);
         // Flips of the unpacked resource reach the reader itself; headerless, so also the guessing of its kind.
         let mut scratch = Vec::new();
-        let system = anim2gltf::container::rsc7::open(&bytes, &mut scratch).unwrap().system.to_vec();
+        let system =
+            anim2gltf::games::rage::container::rsc7::open(&bytes, &mut scratch).unwrap().system.to_vec();
         let mut plain = system.clone();
         plain[4..16].copy_from_slice(&[1, 0, 0, 0, 0x40, 0, 0, 0x50, 0, 0, 0, 0]);
         check(&read(&plain).skeleton, &bones, 0.0);

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anim2gltf::container::anvil;
-use anim2gltf::inspect;
-use anim2gltf::inspect::sources::{Options, Sources};
+use anim2gltf::compare::sources::{Options, Sources};
+use anim2gltf::games::anvil::container::file as anvil;
+use anim2gltf::games::own as inspect;
 use evaluator::{Played, add, apply, file, length, places, source};
 
 /// Instants between neighbouring keys.

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use anim2gltf::model::*;
-use anim2gltf::resample::*;
+use anim2gltf::passes::*;
 use glam::{Quat, Vec3};
 use proptest::prelude::*;
 

@@ -8,10 +8,10 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use anim2gltf::inspect;
-use anim2gltf::inspect::verify::{Report, compare};
+use anim2gltf::compare::verify::{Report, compare};
+use anim2gltf::formats::format::{Format, Options};
+use anim2gltf::games::own as inspect;
 use anim2gltf::model::{Clip, Interpolation, Skeleton};
-use anim2gltf::write::format::{Format, Options};
 use glam::{DQuat, DVec3};
 use serde_json::{Value, json};
 use shown::{Doc, body, clips, options, prepared, write};
@@ -33,7 +33,7 @@ fn every_format_holds_what_it_promises() {
     let plain = clips();
     let (rig, written) = prepared(clips());
     let quantized = Options {
-        gltf: anim2gltf::write::gltf::Options { quantize_rotations: true, ..Default::default() },
+        gltf: anim2gltf::formats::gltf::Options { quantize_rotations: true, ..Default::default() },
         ..options(Format::Glb)
     };
     for (options, at_keys_mm, between_deg) in [
@@ -164,9 +164,9 @@ fn a_mover_that_was_baked_into_the_root_is_no_difference() {
     let folder = tempfile::tempdir().unwrap();
     let (rig, mut written) = prepared(clips());
     for clip in &mut written {
-        anim2gltf::resample::root_motion(clip, &rig, anim2gltf::resample::RootMotion::Bake);
+        anim2gltf::passes::root_motion(clip, &rig, anim2gltf::passes::RootMotion::Bake);
     }
-    let bare = anim2gltf::rig::build(&body(), &written, &shown::NoNames).unwrap();
+    let bare = anim2gltf::convert::rig::build(&body(), &written, &shown::NoNames).unwrap();
     assert_eq!(bare.joints().len() + 1, rig.joints().len());
     let path = write(folder.path(), "clips", &bare, &written, &options(Format::Glb));
     let found = report(&rig, &clips()[0], &path);

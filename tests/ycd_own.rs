@@ -6,9 +6,10 @@ mod support;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use anim2gltf::container::rsc7;
+use anim2gltf::games::rage::container::rsc7;
+use anim2gltf::games::rage::ycd;
+use anim2gltf::games::rage::ycd::clips::Clips;
 use anim2gltf::model::{Clip, JointId, Property as Moves, Track as Curve, Values};
-use anim2gltf::read::ycd::{self, clips::Clips};
 use anim2gltf::{Error, ErrorKind};
 use serde_json::{Value, json};
 use support::glb::Glb;

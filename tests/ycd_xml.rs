@@ -5,12 +5,13 @@ mod support;
 
 use std::path::PathBuf;
 
-use anim2gltf::container::rsc7;
+use anim2gltf::formats as write;
+use anim2gltf::games::rage::container::rsc7;
+use anim2gltf::games::rage::xml::read as ycd_xml;
+use anim2gltf::games::rage::ycd;
+use anim2gltf::games::rage::ycd::clips::assemble;
+use anim2gltf::games::rage::ycd::dictionary;
 use anim2gltf::model::{Clip, Values};
-use anim2gltf::read::ycd::clips::assemble;
-use anim2gltf::read::ycd::dictionary;
-use anim2gltf::read::{ycd, ycd_xml};
-use anim2gltf::write;
 
 fn dictionaries() -> Vec<PathBuf> {
     let Some(shared) = support::shared() else { return Vec::new() };

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 
-use crate::batch::settings::Additive;
-use crate::resample::Bake;
+use crate::convert::settings::Additive;
+use crate::passes::Bake;
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -60,9 +60,9 @@ pub enum Command {
     /// Decode everything, write nothing, print the census
     Check(Check),
     /// Compare two outputs by what they show: files or folders, .glb, .gltf or .fbx
-    Diff(super::diff::Args),
+    Diff(crate::cli::diff::Args),
     /// Hold an output against its source: the largest error in mm, at keys and between
-    Verify(super::verify::Args),
+    Verify(crate::cli::verify::Args),
     /// Join the manifests of shards into manifest.json and report.txt of the first folder
     Merge(Merge),
 }

@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 
-use super::args::Check;
-use crate::batch::check::{AnvilCensus, Census, check};
-use crate::container::anvil;
+use crate::cli::args::Check;
 use crate::error::{Error, Result};
+use crate::games::anvil::container::file as anvil;
+use crate::report::census::{AnvilCensus, Census, check};
 
 /// Takes the census and prints it: as text, or as JSON. Refusals go to standard error too.
 pub fn run(args: &Check) -> Result<ExitCode> {
-    let options = anvil::Options { codec: super::codec(args.codec.as_deref())? };
+    let options = anvil::Options { codec: crate::cli::codec(args.codec.as_deref())? };
     let census = check(&args.inputs, &options, args.threads)?;
     for row in &census.refused {
         let place: Vec<&str> = [row.file.as_deref(), row.entry.as_deref()].into_iter().flatten().collect();

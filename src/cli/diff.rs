@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use clap::Args as Group;
 use serde_json::json;
 
-use super::verify::bound;
+use crate::cli::verify::bound;
+use crate::compare::diff::{ClipDiff, Options, Outcome, Status, diff};
+use crate::compare::html;
 use crate::error::{Error, Result};
-use crate::inspect::diff::{ClipDiff, Options, Outcome, Status, diff};
-use crate::inspect::html;
 
 /// Changes of a clip that its line names; --json has all.
 const NAMED: usize = 6;
@@ -129,7 +129,7 @@ fn line(file: &str, clip: &ClipDiff) -> String {
         Status::Changed => {}
     }
     if clip.status != Status::Equal {
-        let place = |w: &crate::inspect::verify::Worst, unit: &str| {
+        let place = |w: &crate::compare::verify::Worst, unit: &str| {
             format!("{:.4} {unit} at {} ({:.4} s)", w.value, w.joint, w.time_s)
         };
         parts.extend(clip.largest_mm.as_ref().map(|w| place(w, "mm")));

@@ -12,12 +12,14 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches};
 use serde_json::json;
 
-use crate::batch::settings::{Globs, Passes, Select};
-use crate::batch::{self, Settings};
-use crate::container::{anvil, codec::Codec};
+use crate::convert::settings::Settings;
+use crate::convert::settings::{Globs, Passes, Select};
+use crate::engine as batch;
 use crate::error::{Error, Result};
-use crate::resample::RootMotion;
-use crate::write::{fbx, format, gltf};
+use crate::formats::{fbx, format, gltf};
+use crate::games::anvil::container::codec::Codec;
+use crate::games::anvil::container::file as anvil;
+use crate::passes::RootMotion;
 
 /// Runs the program with the arguments of the process; `to` is what is written by default.
 pub fn main(to: args::To) -> ExitCode {
@@ -62,7 +64,7 @@ fn convert(args: args::Convert, to: args::To) -> Result<ExitCode> {
     let (quiet, json, list) = (args.quiet, args.json, args.list);
     let settings = settings(args, to)?;
     let mut progress = progress::Terminal::new(quiet, json, list);
-    let result = batch::run(&settings, &mut progress);
+    let result = batch::run::run(&settings, &mut progress);
     progress.finish();
     let outcome = result?;
     if json {

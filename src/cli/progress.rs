@@ -6,8 +6,8 @@ use std::path::Path;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
-use crate::batch::{Outcome, Progress};
-use crate::write::manifest::{ClipRow, ErrorRow};
+use crate::engine::run::{Outcome, Progress};
+use crate::report::manifest::{ClipRow, ErrorRow};
 
 /// A bar on standard error where that is a terminal; errors in any case; with `json`, events on standard output.
 pub struct Terminal {

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use clap::Args as Group;
 use serde_json::json;
 
-use crate::container::anvil;
+use crate::compare::sources;
+use crate::compare::verify::{Report, Summary, Worst, verify};
 use crate::error::{Error, Result};
-use crate::inspect::sources;
-use crate::inspect::verify::{Report, Summary, Worst, verify};
+use crate::games::anvil::container::file as anvil;
 
 /// Options of `verify`.
 #[derive(Debug, Group)]
@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let options = sources::Options {
         skeleton: args.skeleton.clone(),
         names: args.names.clone(),
-        anvil: anvil::Options { codec: super::codec(args.codec.as_deref())? },
+        anvil: anvil::Options { codec: crate::cli::codec(args.codec.as_deref())? },
     };
     let summary = verify(&args.source, &args.output, &options)?;
     for problem in &summary.not_compared {

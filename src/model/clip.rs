@@ -5,7 +5,7 @@ use std::fmt;
 use glam::{Quat, Vec3};
 use serde_json::{Map, Value};
 
-use super::time::Timeline;
+use crate::model::time::Timeline;
 
 /// Identity of a clip in its game: a hash or a resource id. Printed as upper-case hex without a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -6,8 +6,8 @@
 
 use glam::{DQuat, DVec3};
 
-use super::clip::{Curve, Interpolation, Values};
-use super::time::Timeline;
+use crate::model::clip::{Curve, Interpolation, Values};
+use crate::model::time::Timeline;
 
 /// Normalised-linear rotation from `a` to `b`, along the shorter way. `f` 0 gives `a` and 1 gives `b`, untouched.
 #[inline]

@@ -3,8 +3,8 @@
 use glam::{DMat4, DQuat, DVec3, Quat, Vec3};
 use rustc_hash::FxHashMap;
 
-use super::clip::JointId;
 use crate::error::{Error, ErrorKind, Result};
+use crate::model::clip::JointId;
 
 /// A parent-local transform: scale, then rotation, then translation.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -7,8 +7,18 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use super::clips::{self, BoneSpec, ClipSpec, Keys, TrackSpec};
-use super::containers::{self, Container, Entry, Forge, Listed, Pack, crc32};
+use super::clips;
+use super::clips::BoneSpec;
+use super::clips::ClipSpec;
+use super::clips::Keys;
+use super::clips::TrackSpec;
+use super::containers;
+use super::containers::Container;
+use super::containers::Entry;
+use super::containers::Forge;
+use super::containers::Listed;
+use super::containers::Pack;
+use super::containers::crc32;
 use super::ycd;
 
 /// SplitMix64: the same numbers everywhere.
@@ -57,7 +67,7 @@ fn unit(q: [f64; 4]) -> [f64; 4] {
 
 fn bones() -> Vec<BoneSpec> {
     let mut random = Random(1);
-    let table = include_str!("../../src/names/data/anvil_bone_names.tsv");
+    let table = include_str!("../../src/games/anvil/data/bone_names.tsv");
     let crcs = table.lines().filter_map(|line| u32::from_str_radix(line.split('\t').next()?, 16).ok());
     crcs.enumerate()
         .map(|(i, crc)| BoneSpec {

@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 
+use anim2gltf::games::rage::names as rage;
 use anim2gltf::model::{JointId, Skeleton, Trs};
-use anim2gltf::names::rage;
 use glam::{DMat4, DQuat, DVec3};
 
 use super::ycd_writer::*;

@@ -3,14 +3,16 @@
 
 use std::path::{Path, PathBuf};
 
+use anim2gltf::convert::rig;
+use anim2gltf::convert::rig::JointNames;
+use anim2gltf::formats::format;
+use anim2gltf::formats::format::{Format, Options};
+use anim2gltf::formats::scene::Scene;
 use anim2gltf::model::{
     Clip, ClipId, Clock, Curve, Event, Interpolation, Joint, JointId, OtherTrack, Positions, Property,
     Skeleton, Target, Timeline, Track, Trs, Values, Window,
 };
-use anim2gltf::resample;
-use anim2gltf::rig::{self, JointNames};
-use anim2gltf::write::format::{self, Format, Options};
-use anim2gltf::write::scene::Scene;
+use anim2gltf::passes as resample;
 use glam::{EulerRot, Quat, Vec3};
 use serde_json::{Map, Value, json};
 

@@ -1,0 +1,9 @@
+//! Holding files against their source, and against each other.
+
+pub mod diff;
+pub mod evaluate;
+pub mod html;
+pub mod measure;
+pub mod pair;
+pub mod sources;
+pub mod verify;

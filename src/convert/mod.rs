@@ -1,0 +1,6 @@
+//! One resource to one file.
+
+pub(crate) mod make;
+pub mod pack;
+pub mod rig;
+pub mod settings;

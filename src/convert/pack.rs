@@ -1,0 +1,190 @@
+//! Clips as read to the bytes of the file that holds them: passes, rig, writer.
+
+use std::sync::Arc;
+
+use crate::convert::rig;
+use crate::convert::rig::{JointNames, Rig};
+use crate::convert::settings::{Additive, Passes, Settings};
+use crate::error::Result;
+use crate::formats::format;
+use crate::formats::format::Files;
+use crate::formats::scene::Scene;
+use crate::model::{Clip, JointId, Skeleton};
+use crate::passes as resample;
+use crate::passes::{AdditiveBase, RootMotion};
+use crate::report::manifest::ClipRow;
+
+/// What GTA V does to a pose by code of its own; clips of other games have none of these bones.
+fn rage(clip: &mut Clip, skeleton: &Skeleton, names: &dyn JointNames, passes: &Passes) {
+    if passes.facial {
+        let joints = crate::games::rage::pose_rules::apply_facial_guesses(clip, skeleton);
+        if joints > 0 {
+            clip.warnings.push(format!(
+                "{joints} facial tracks (24 to 26) move their bones by guesses of CodeWalker's, as --facial asks"
+            ));
+        }
+    }
+    if passes.thigh_roll {
+        let rolls = crate::games::rage::pose_rules::follow_thighs(clip, skeleton);
+        if !rolls.is_empty() {
+            let name = |tag| {
+                let id = JointId::RageTag(tag);
+                names.joint_name(id).map_or_else(|| rig::fallback_name(id), str::to_owned)
+            };
+            let rolls: Vec<String> = rolls.into_iter().map(name).collect();
+            clip.extras.insert(ClipRow::THIGH_ROLLS.to_owned(), rolls.into());
+        }
+    }
+}
+
+/// The passes and the rig: clips as read to clips as written, and what they stand on. `base` is the clip that
+/// additive ones are composed on, where one is named.
+///
+/// # Errors
+/// See [`rig::build`], [`resample::bake()`] and [`resample::reduce()`].
+pub fn prepare(
+    clips: &mut [Clip],
+    skeleton: &Skeleton,
+    names: &dyn JointNames,
+    passes: &Passes,
+    base: Option<&Clip>,
+) -> Result<Skeleton> {
+    let build =
+        |clips: &[Clip]| Ok(Rig { skeleton: Arc::new(rig::build(skeleton, clips, names)?), shared: None });
+    let rig = prepare_on(clips, skeleton, names, passes, true, base, build)?;
+    Ok(Arc::unwrap_or_clone(rig.skeleton))
+}
+
+/// [`prepare`] with rigs that `build` gives. Where the format does not slerp, its writer adds the keys between keys.
+pub(crate) fn prepare_on(
+    clips: &mut [Clip],
+    skeleton: &Skeleton,
+    names: &dyn JointNames,
+    passes: &Passes,
+    slerps: bool,
+    base: Option<&Clip>,
+    build: impl Fn(&[Clip]) -> Result<Rig>,
+) -> Result<Rig> {
+    for clip in clips.iter_mut() {
+        rage(clip, skeleton, names, passes);
+    }
+    let quantize = passes.quantize;
+    let mut built = build(clips)?;
+    let rig = &built.skeleton;
+    for clip in clips.iter_mut() {
+        resample::align_signs(clip);
+        let additive_base = match (&passes.additive, base) {
+            (Additive::Rest, _) => Some(AdditiveBase::Rest),
+            (Additive::Clip(_), Some(base)) => Some(AdditiveBase::Clip(base)),
+            _ => None,
+        };
+        if let Some(additive_base) = additive_base {
+            resample::compose_additive(clip, rig, additive_base);
+        }
+        resample::root_motion(clip, rig, passes.root_motion);
+    }
+    if matches!(passes.root_motion, RootMotion::Bake | RootMotion::Drop) {
+        // Without movers no joint stands for them.
+        built = build(clips)?;
+    }
+    let rig = &built.skeleton;
+    for clip in clips.iter_mut() {
+        if let Some(bake) = passes.bake {
+            resample::bake(clip, bake)?;
+        }
+        if let Some(mm) = passes.reduce_mm {
+            reduce(clip, rig, if slerps { mm } else { mm * CURVES_SHARE }, quantize)?;
+            // What stands at rest in every clip of the file needs no key; what moves in another is keyed at rest.
+            resample::drop_at_rest(clip, rig);
+        } else if passes.bake.is_none() && slerps {
+            resample::add_inbetweens(clip, passes.tolerance_deg);
+        }
+        resample::align_signs(clip);
+        resample::collapse_constant(clip);
+        resample::hold_from_start(clip);
+    }
+    Ok(built)
+}
+
+/// The part of a reduction's bound that the curves may use where the writer turns them into Euler angles.
+const CURVES_SHARE: f64 = 0.5;
+/// Degrees of the writer's tolerance for each mm of the rest: its 0.05 degrees are 0.09 mm at a joint, and up to twice that
+/// at the end of a chain.
+const EULER_DEG_PER_MM: f64 = 0.28;
+
+/// Few keys; with `quantize` the rounding to 16 bits is inside the bound, or the clip says why it cannot be.
+fn reduce(clip: &mut Clip, rig: &Skeleton, max_mm: f64, quantize: bool) -> Result<()> {
+    let reduction = if quantize {
+        match resample::reduce_quantized(clip, rig, max_mm) {
+            Ok(reduction) => reduction,
+            Err(e) => {
+                clip.warnings.push(format!("{NOT_QUANTISED}: {}", e.message()));
+                resample::reduce(clip, rig, max_mm)?
+            }
+        }
+    } else {
+        resample::reduce(clip, rig, max_mm)?
+    };
+    if reduction.bound_mm > max_mm {
+        clip.warnings.push(format!(
+            "the bound of {max_mm} mm is below what 32-bit numbers hold here: {:.6} mm",
+            reduction.bound_mm
+        ));
+    }
+    Ok(())
+}
+
+/// How a clip's warning begins that speaks against 16-bit rotations.
+const NOT_QUANTISED: &str = "rotations are not quantised";
+
+/// Whether rotations can be quantised within the bound; if not, each clip that speaks against it says so.
+fn may_quantize(clips: &mut [Clip], rig: &Skeleton, passes: &Passes) -> bool {
+    if passes.reduce_mm.is_some() {
+        // The reduction has proven it, or said why not.
+        return !clips.iter().any(|c| c.warnings.iter().any(|w| w.starts_with(NOT_QUANTISED)));
+    }
+    let bound = resample::QUANTIZE_MM;
+    let mut may = true;
+    for clip in clips {
+        let cost = resample::quantize_cost(clip, rig);
+        if cost.max_mm > bound {
+            clip.warnings.push(format!(
+                "{NOT_QUANTISED}: at 10 cm from a joint they would be {:.3} mm off, more than {bound} mm",
+                cost.max_mm
+            ));
+            may = false;
+        }
+    }
+    may
+}
+
+/// The writer's options for these clips.
+pub(crate) fn options_for(clips: &mut [Clip], rig: &Skeleton, settings: &Settings) -> format::Options {
+    let mut write = settings.write.clone();
+    if let Some(mm) = settings.passes.reduce_mm {
+        let left_mm = mm * (1.0 - CURVES_SHARE);
+        write.fbx.tolerance_deg = write.fbx.tolerance_deg.min(left_mm * EULER_DEG_PER_MM);
+    }
+    if write.gltf.quantize_rotations {
+        write.gltf.quantize_rotations = may_quantize(clips, rig, &settings.passes);
+    }
+    write
+}
+
+/// Clips as read to the files that hold them, in memory.
+///
+/// # Errors
+/// See the writers.
+pub fn pack(
+    clips: &mut [Clip],
+    skeleton: &Skeleton,
+    names: &dyn JointNames,
+    stem: &str,
+    settings: &Settings,
+) -> Result<(Files, Skeleton)> {
+    let rig = prepare(clips, skeleton, names, &settings.passes, None)?;
+    let write = options_for(clips, &rig, settings);
+    let name = stem.rsplit('/').next().unwrap_or(stem);
+    let files = format::write(&Scene::new(&rig, clips), name, &write)?;
+    Ok((files, rig))
+}

@@ -1,0 +1,338 @@
+//! The front of Anvil's containers: a `.forge`, a `.data` or a loose resource, read entry by entry from many threads.
+
+use std::collections::{BTreeSet, HashSet};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::{Error, Result};
+use crate::games::anvil::container::codec::Codec;
+use crate::games::anvil::container::data;
+use crate::games::anvil::container::data::{ContainerForm, DataOptions, Unpacked, Unpacker};
+use crate::games::anvil::container::forge;
+use crate::games::anvil::container::forge::{Archive, Entry};
+use crate::games::anvil::container::loose;
+use crate::games::anvil::container::object::{Generation, Object};
+use crate::games::anvil::container::walk;
+use crate::games::anvil::container::walk::{Context, Findings};
+use crate::io::read_at::{FileAt, ReadAt};
+
+/// How containers are read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// The codec of every packed block, instead of the one that each container shows.
+    pub codec: Option<Codec>,
+}
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// An archive.
+    Forge,
+    /// A chain of data containers without an archive.
+    Data,
+    /// A resource in a file of its own.
+    Loose,
+}
+
+/// How many bytes of a file's start [`probe`] looks at.
+pub const PROBE_SIZE: usize = 4096;
+
+/// What a file is by its first [`PROBE_SIZE`] bytes (or all that it has) and its `extension`; `None` where it is
+/// nothing of Anvil's.
+pub fn probe(prefix: &[u8], extension: &str) -> Option<Kind> {
+    if Archive::<&[u8]>::probe(prefix) {
+        Some(Kind::Forge)
+    } else if data::probe(prefix) {
+        Some(Kind::Data)
+    } else if loose::probe(prefix, extension) {
+        Some(Kind::Loose)
+    } else {
+        None
+    }
+}
+
+/// The buffers and decoders of one thread, kept from entry to entry.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    packed: Vec<u8>,
+    unpacker: Unpacker,
+    findings: Findings,
+}
+
+impl Scratch {
+    /// New ones; they grow to the largest entry that is read.
+    pub fn new() -> Self {
+        Scratch::default()
+    }
+
+    /// Which way open questions of the entry read last were decided, and what in it contradicts the notes.
+    pub fn notes(&self) -> &[String] {
+        &self.findings.notes
+    }
+}
+
+/// How a part of a file was read, where the notes leave it open. The order is the one in which they are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Decision {
+    /// Bytes before the first container of a payload.
+    Before(usize),
+    /// A payload without a container.
+    Raw,
+    /// A data container.
+    Container(ContainerForm),
+    /// A directory.
+    Directory(&'static str),
+    /// A loose file.
+    Loose(&'static str),
+}
+
+impl std::fmt::Display for Decision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Decision::Before(data::FILEDATA_SIZE) => f.write_str("payloads behind a FILEDATA header"),
+            Decision::Before(n) if *n > data::FILEDATA_SIZE => {
+                write!(f, "payloads behind a FILEDATA header and {} bytes", n - data::FILEDATA_SIZE)
+            }
+            Decision::Before(n) => write!(f, "payloads behind {n} bytes"),
+            Decision::Raw => f.write_str("payloads without a container"),
+            Decision::Container(form) => write!(f, "data containers of {form}"),
+            Decision::Directory(form) => write!(f, "directories as {form}"),
+            Decision::Loose(form) => f.write_str(form),
+        }
+    }
+}
+
+/// An opened file of Anvil's. Shared by threads: everything is read by position.
+#[derive(Debug)]
+pub struct AnvilSource {
+    path: PathBuf,
+    stem: String,
+    extension: String,
+    options: Options,
+    kind: Kind,
+    content: Content,
+    faults: Vec<Error>,
+    /// What was met in the entries read so far: a set, so that the order in which threads read them does not tell.
+    decisions: Mutex<BTreeSet<Decision>>,
+}
+
+type Source = Box<dyn ReadAt>;
+
+enum Content {
+    Archive(Archive<Source>),
+    Whole { source: Source, entry: Entry },
+}
+
+impl std::fmt::Debug for Content {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Content::Archive(archive) => write!(f, "Archive({} entries)", archive.entries().len()),
+            Content::Whole { entry, .. } => write!(f, "Whole({} bytes)", entry.size),
+        }
+    }
+}
+
+/// Opens the file at `path`; errors name it.
+pub fn open(path: &Path, options: &Options) -> Result<AnvilSource> {
+    FileAt::open(path)
+        .and_then(|file| AnvilSource::new(Box::new(file), path, options))
+        .map_err(|e| e.in_file(path))
+}
+
+impl AnvilSource {
+    /// A source over any bytes; `path` gives stem and extension, which name and prove loose resources.
+    pub fn new(source: Source, path: &Path, options: &Options) -> Result<Self> {
+        let part = |part: Option<&OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+        let (stem, extension) = (part(path.file_stem()), part(path.extension()));
+        let len = source.len();
+        if len == 0 {
+            return Err(Error::malformed(
+                0,
+                "an empty file",
+                "a forge archive, a data container or a resource",
+            ));
+        }
+        let mut prefix = vec![0; PROBE_SIZE.min(usize::try_from(len).unwrap_or(PROBE_SIZE))];
+        source.read_exact_at(&mut prefix, 0).map_err(|e| Error::io("cannot read", e))?;
+        let kind = match probe(&prefix, &extension) {
+            Some(kind) => kind,
+            None if extension.eq_ignore_ascii_case("forge") => Kind::Forge,
+            None => Kind::Loose,
+        };
+        let mut faults = Vec::new();
+        let content = match kind {
+            Kind::Forge => {
+                let mut archive = Archive::open(source)?;
+                faults.extend(archive.take_faults().into_iter().map(|e| e.in_file(path)));
+                Content::Archive(archive)
+            }
+            Kind::Data | Kind::Loose => {
+                if len > loose::MAX_SIZE {
+                    return Err(Error::limit(
+                        0,
+                        format_args!("{len} bytes"),
+                        "at most 1 GiB outside an archive",
+                    ));
+                }
+                let entry =
+                    Entry { index: 0, id: 0, name: Some(stem.clone()), class: None, offset: 0, size: len };
+                Content::Whole { source, entry }
+            }
+        };
+        Ok(AnvilSource {
+            path: path.to_owned(),
+            stem,
+            extension,
+            options: *options,
+            kind,
+            content,
+            faults,
+            decisions: Mutex::default(),
+        })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the file is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Version of the archive, where it is one.
+    pub fn forge_version(&self) -> Option<u32> {
+        match &self.content {
+            Content::Archive(archive) => Some(archive.version()),
+            Content::Whole { .. } => None,
+        }
+    }
+
+    /// The entries: those of an archive without the special ones, or one for the whole file (id 0, named by the stem).
+    pub fn entries(&self) -> &[Entry] {
+        match &self.content {
+            Content::Archive(archive) => archive.entries(),
+            Content::Whole { entry, .. } => std::slice::from_ref(entry),
+        }
+    }
+
+    /// Which way open questions of the archive were decided.
+    pub fn notes(&self) -> &[String] {
+        match &self.content {
+            Content::Archive(archive) => archive.notes(),
+            Content::Whole { .. } => &[],
+        }
+    }
+
+    /// How the index, and the containers, directories and resources of all entries read so far were read, each way
+    /// once, in a fixed order: what no format note can tell of a game before its files were seen.
+    pub fn decided(&self) -> Vec<String> {
+        let index = match &self.content {
+            Content::Archive(archive) => Some(archive.form()),
+            Content::Whole { .. } => None,
+        };
+        let decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
+        index.into_iter().chain(decisions.iter().map(Decision::to_string)).collect()
+    }
+
+    fn decide(&self, met: impl IntoIterator<Item = Decision>) {
+        self.decisions.lock().unwrap_or_else(PoisonError::into_inner).extend(met);
+    }
+
+    /// Damage of the archive's index that left other entries readable: each is one failure to report.
+    pub fn faults(&self) -> &[Error] {
+        &self.faults
+    }
+
+    /// The generation that the archive's version speaks for.
+    fn likely(&self) -> Generation {
+        match self.forge_version() {
+            Some(version) if version <= 26 => Generation::Ids32,
+            _ => Generation::Ids64,
+        }
+    }
+
+    /// Reads and unpacks entry `index` (its position in [`AnvilSource::entries`]) without looking at its objects.
+    pub fn unpack<'s>(&self, index: usize, scratch: &'s mut Scratch) -> Result<Unpacked<'s>> {
+        let entry = self.entry(index)?;
+        let unpacked = self.read(entry, &mut scratch.packed).and_then(|packed| {
+            let options = DataOptions { forge_version: self.forge_version(), codec: self.options.codec };
+            scratch.unpacker.unpack(packed, &options)
+        });
+        unpacked.map_err(|e| self.place(entry, e))
+    }
+
+    /// Calls `visit` with every object of entry `index` (its position in [`AnvilSource::entries`]), in stored order.
+    /// A damaged object is an `Err` in its turn; the `Err` that is returned is of the entry as a whole. Errors name file
+    /// and entry, with offsets in the entry or in its unpacked container.
+    pub fn for_each_object(
+        &self,
+        index: usize,
+        scratch: &mut Scratch,
+        visit: &mut dyn FnMut(Result<Object<'_>>),
+    ) -> Result<()> {
+        scratch.findings.notes.clear();
+        let entry = self.entry(index)?;
+        let visit = &mut |result: Result<Object<'_>>| visit(result.map_err(|e| self.place(entry, e)));
+        if self.kind == Kind::Loose {
+            return self
+                .read(entry, &mut scratch.packed)
+                .and_then(|bytes| loose::for_each_object(bytes, &self.stem, &self.extension, visit))
+                .map(|form| self.decide([Decision::Loose(form)]))
+                .map_err(|e| self.place(entry, e));
+        }
+        let Scratch { packed, unpacker, findings } = scratch;
+        findings.directories.clear();
+        let packed = self.read(entry, packed).map_err(|e| self.place(entry, e))?;
+        let options = DataOptions { forge_version: self.forge_version(), codec: self.options.codec };
+        let unpacked = unpacker.unpack(packed, &options).map_err(|e| self.place(entry, e))?;
+        findings.notes.extend_from_slice(unpacked.notes);
+        let known = (self.kind == Kind::Forge).then_some(entry);
+        let walked = walk::for_each_object(
+            &unpacked,
+            Context { entry: known, likely: self.likely() },
+            findings,
+            visit,
+        );
+        let before = (unpacked.before > 0).then_some(Decision::Before(unpacked.before));
+        let raw = unpacked.containers.is_empty().then_some(Decision::Raw);
+        let containers = unpacked.containers.iter().map(|c| Decision::Container(c.form));
+        let directories = findings.directories.iter().map(|form| Decision::Directory(form));
+        self.decide(before.into_iter().chain(raw).chain(containers).chain(directories));
+        walked.map_err(|e| self.place(entry, e))
+    }
+
+    fn entry(&self, index: usize) -> Result<&Entry> {
+        let entries = self.entries();
+        entries
+            .get(index)
+            .ok_or_else(|| Error::usage(format!("entry {index} of {}", entries.len())).in_file(&self.path))
+    }
+
+    fn read<'b>(&self, entry: &Entry, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
+        match &self.content {
+            Content::Archive(archive) => archive.read_entry(entry, buffer),
+            Content::Whole { source, .. } => forge::read_range(source, entry.offset, entry.size, buffer),
+        }
+    }
+
+    /// Gives an error its entry (in an archive) and its file.
+    fn place(&self, entry: &Entry, error: Error) -> Error {
+        let error = if self.kind == Kind::Forge { error.in_entry(entry.label()) } else { error };
+        error.in_file(&self.path)
+    }
+}
+
+/// For archives given together, in order: which entries of each (positions in its list) a later one replaces by their
+/// id, as a patch does.
+pub fn superseded(archives: &[&[Entry]]) -> Vec<Vec<usize>> {
+    let mut later: HashSet<u64> = HashSet::new();
+    let mut replaced = vec![Vec::new(); archives.len()];
+    for (entries, replaced) in archives.iter().zip(&mut replaced).rev() {
+        replaced.extend(entries.iter().enumerate().filter(|(_, e)| later.contains(&e.id)).map(|(i, _)| i));
+        later.extend(entries.iter().map(|e| e.id));
+    }
+    replaced
+}

@@ -1,0 +1,11 @@
+//! The user's own files: .glb, .gltf and .fbx, as skeletons and to be held against a source.
+
+pub mod fbx;
+mod fbx_records;
+pub mod gltf;
+pub mod json;
+pub mod open;
+pub mod scene;
+pub mod skeleton;
+pub mod skeleton_fbx;
+pub mod skeleton_gltf;

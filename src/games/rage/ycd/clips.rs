@@ -1,0 +1,582 @@
+//! Records and decoded tracks to [`Clip`]s: windows, lists, movers, events.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::games::rage::container::rsc7::Resource;
+use crate::games::rage::names as rage;
+use crate::games::rage::ycd::animation::{Decoded, Scratch, decode};
+use crate::games::rage::ycd::dictionary;
+use crate::games::rage::ycd::dictionary::{
+    Animation, AttributeValue, ClipProperty, ClipRecord, Dictionary, Part, TrackFormat, TrackId,
+};
+use crate::games::rage::ycd::sequence::Coding;
+use crate::model::{
+    Clip, ClipId, Clock, Curve, EDGE_S, Event, Interpolation, Joint, JointId, OtherTrack, Positions,
+    Property, Skeleton, Target, Timeline, Track, Trs, Values, Window,
+};
+
+/// The game's name in extras and manifest.
+pub const GAME: &str = "GTAV";
+
+/// Mover translation and rotation.
+const MOVER: [u8; 2] = [5, 6];
+
+/// Tags of `SKEL_Pelvis` and `SKEL_Spine_Root`.
+const PELVIS: u16 = 11816;
+const SPINE_ROOT: u16 = 57597;
+
+/// What one dictionary gives.
+#[derive(Debug, Default)]
+pub struct Clips {
+    /// The clips that could be read, by name, then id.
+    pub clips: Vec<Clip>,
+    /// Clips and animations that could not.
+    pub errors: Vec<Error>,
+    /// What concerns the whole dictionary, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Counts of a dictionary, for the census.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Census {
+    /// Clips.
+    pub clips: u64,
+    /// Animations.
+    pub animations: u64,
+    /// Sequence blocks whose boundaries are strict.
+    pub sequences_strict: u64,
+    /// Sequence blocks with the one known deviation.
+    pub sequences_deviating: u64,
+    /// Tracks by track number.
+    pub tracks: BTreeMap<u8, u64>,
+    /// Channels by type.
+    pub channels: BTreeMap<u8, u64>,
+    /// Tracks x frames.
+    pub track_frames: u64,
+}
+
+impl Census {
+    /// Counts `dictionary`.
+    pub fn of(dictionary: &Dictionary<'_>) -> Self {
+        let mut census = Census {
+            clips: dictionary.clips.len() as u64,
+            animations: dictionary.animations.len() as u64,
+            ..Census::default()
+        };
+        for animation in &dictionary.animations {
+            census.track_frames += animation.tracks.len() as u64 * u64::from(animation.frames);
+            for track in &animation.tracks {
+                *census.tracks.entry(track.track).or_default() += 1;
+            }
+            for sequence in &animation.sequences {
+                if sequence.wrapped_counts {
+                    census.sequences_deviating += 1;
+                } else {
+                    census.sequences_strict += 1;
+                }
+                for channel in &sequence.channels {
+                    let kind = match channel.coding {
+                        Coding::StaticQuaternion(_) => 0,
+                        Coding::StaticVector3(_) => 1,
+                        Coding::StaticFloat(_) => 2,
+                        Coding::RawFloat { .. } | Coding::Values(_) => 3,
+                        Coding::Quantised { .. } => 4,
+                        Coding::Indirect { .. } => 5,
+                        Coding::Linear { .. } => 6,
+                        Coding::CachedQuaternion1 => 7,
+                        Coding::CachedQuaternion2 => 8,
+                    };
+                    *census.channels.entry(kind).or_default() += 1;
+                }
+            }
+        }
+        census
+    }
+
+    /// Adds the counts of another dictionary.
+    pub fn add(&mut self, other: &Census) {
+        self.clips += other.clips;
+        self.animations += other.animations;
+        self.sequences_strict += other.sequences_strict;
+        self.sequences_deviating += other.sequences_deviating;
+        self.track_frames += other.track_frames;
+        for (k, n) in &other.tracks {
+            *self.tracks.entry(*k).or_default() += n;
+        }
+        for (k, n) in &other.channels {
+            *self.channels.entry(*k).or_default() += n;
+        }
+    }
+}
+
+/// Reads a dictionary's clips; `source` is what they say of where they come from.
+///
+/// # Errors
+/// See [`dictionary::read`]; what concerns single clips goes to [`Clips::errors`].
+pub fn read(resource: &Resource<'_>, source: &str) -> Result<Clips> {
+    assemble(dictionary::read(resource)?, source)
+}
+
+/// Makes the clips of a dictionary's records.
+///
+/// # Errors
+/// None; the signature leaves room for limits.
+pub fn assemble(dictionary: Dictionary<'_>, source: &str) -> Result<Clips> {
+    let mut out = Clips { notes: dictionary.notes, ..Clips::default() };
+    let mut scratch = Scratch::default();
+    let mut failed: FxHashMap<u32, String> =
+        dictionary.errors.iter().map(|(hash, e)| (*hash, e.to_string())).collect();
+    out.errors.extend(dictionary.errors.into_iter().map(|(_, e)| e));
+    let mut parts: FxHashMap<u32, usize> = FxHashMap::default();
+    for part in dictionary.clips.iter().flat_map(|c| &c.parts) {
+        *parts.entry(part.animation).or_default() += 1;
+    }
+    let mut used: FxHashMap<u32, Used> = FxHashMap::default();
+    for animation in &dictionary.animations {
+        if used.contains_key(&animation.hash) {
+            out.notes.push(format!("animation {:08X} is there twice: the first is used", animation.hash));
+            continue;
+        }
+        match decode(animation, |i| !is_junk(animation.tracks[i]), &mut scratch) {
+            Ok(decoded) => {
+                let left = parts.get(&animation.hash).copied().unwrap_or_default();
+                used.insert(animation.hash, Used { animation, decoded, uses: 0, left });
+            }
+            Err(e) => {
+                let e = e.in_entry(format!("animation {:08X}", animation.hash));
+                failed.insert(animation.hash, e.to_string());
+                out.errors.push(e);
+            }
+        }
+    }
+    for record in &dictionary.clips {
+        match clip(record, &mut used, source) {
+            Ok(clip) => out.clips.push(clip),
+            Err(missing) => {
+                let reason = failed.get(&missing).map_or("it is not in the dictionary", String::as_str);
+                out.errors.push(
+                    Error::new(
+                        ErrorKind::Malformed,
+                        format!("its animation {missing:08X} cannot be used: {reason}"),
+                    )
+                    .in_entry(format!("clip {:08X} \"{}\"", record.hash, record.name)),
+                );
+            }
+        }
+    }
+    let mut unused: Vec<u32> = used.values().filter(|u| u.uses == 0).map(|u| u.animation.hash).collect();
+    unused.sort_unstable();
+    if !unused.is_empty() {
+        let list: Vec<String> = unused.iter().map(|h| format!("{h:08X}")).collect();
+        out.notes.push(format!("no clip plays these animations: {}", list.join(", ")));
+    }
+    out.clips.sort_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
+    Ok(out)
+}
+
+struct Used<'a, 'b> {
+    animation: &'b Animation<'a>,
+    decoded: Decoded,
+    uses: usize,
+    /// Parts of clips that still need the values: the last one takes them.
+    left: usize,
+}
+
+/// Tools write movers for every bone; only bone 0's is one (notes, 6).
+fn is_junk(track: TrackId) -> bool {
+    MOVER.contains(&track.track) && track.bone != 0
+}
+
+fn target(id: TrackId) -> Target {
+    let joint = JointId::RageTag(id.bone);
+    let other = Property::Other(OtherTrack { number: id.track, name: rage::track_name(id.track) });
+    let (joint, property) = match (id.track, id.format) {
+        (0, TrackFormat::Vector3) => (joint, Property::Translation),
+        (1, TrackFormat::Quaternion) => (joint, Property::Rotation),
+        (2, TrackFormat::Vector3) => (joint, Property::Scale),
+        (5, TrackFormat::Vector3) if id.bone == 0 => (JointId::RootMotion, Property::Translation),
+        (6, TrackFormat::Quaternion) if id.bone == 0 => (JointId::RootMotion, Property::Rotation),
+        _ => (joint, other),
+    };
+    Target { joint, property }
+}
+
+/// The window of a part on its animation, whole where the record makes no sense (notes, 3).
+fn window(part: &Part, duration_s: f64, warnings: &mut Vec<String>) -> Window {
+    let (start, mut end, rate) = (f64::from(part.start_s), f64::from(part.end_s), f64::from(part.rate));
+    let whole = Window { start_s: 0.0, end_s: duration_s, rate: 1.0 };
+    if !(start.is_finite() && end.is_finite() && rate.is_finite()) || end <= start || rate <= 0.0 {
+        // A pose of one frame says 0 to 0 at rate 1 and means it.
+        if !(start == 0.0 && end == 0.0 && duration_s == 0.0) {
+            warnings.push(format!(
+                "the playback window is {start} to {end} s at rate {rate}: the whole animation is taken"
+            ));
+        }
+        return whole;
+    }
+    if end > duration_s {
+        if end > duration_s + EDGE_S {
+            warnings.push(format!(
+                "the playback window ends at {end} s, after the animation's {duration_s} s: cut there"
+            ));
+        }
+        end = duration_s;
+    }
+    let start = start.max(0.0);
+    if end <= start {
+        warnings.push(format!("the playback window begins at {start} s, after the animation's {duration_s} s: the whole animation is taken"));
+        return whole;
+    }
+    Window { start_s: start, end_s: end, rate }
+}
+
+/// Which keys of an animation a window plays.
+struct Cut {
+    /// An interpolated key at the window's begin: position in frames.
+    lead: Option<f64>,
+    /// Source frames, first and past the last.
+    first: usize,
+    end: usize,
+    /// An interpolated key at the window's end.
+    tail: Option<f64>,
+}
+
+fn cut(clock: Clock, frames: usize, window: &Window) -> Cut {
+    let seconds = |i: usize| clock.seconds(i as f64);
+    let near = |i: usize, edge: f64| i < frames && (seconds(i) - edge).abs() < EDGE_S;
+    let last = frames - 1;
+    // The nearest frame of each edge, and whether it is the edge.
+    let nearest = |edge: f64| (clock.position(edge).round().max(0.0) as usize).min(last);
+    let (a, b) = (nearest(window.start_s), nearest(window.end_s));
+    let (lead, first) = if near(a, window.start_s) {
+        (None, a)
+    } else {
+        (
+            Some(clock.position(window.start_s)),
+            (clock.position(window.start_s).floor() as usize + 1).min(frames),
+        )
+    };
+    let (tail, end) = if near(b, window.end_s) {
+        (None, b + 1)
+    } else {
+        (Some(clock.position(window.end_s)), clock.position(window.end_s).ceil() as usize)
+    };
+    Cut { lead, first, end: end.clamp(first, frames), tail }
+}
+
+impl Cut {
+    fn positions(&self) -> Positions {
+        if self.lead.is_none() && self.tail.is_none() {
+            return Positions::Run { first: self.first as u32, count: (self.end - self.first) as u32 };
+        }
+        Positions::Fractional(
+            self.lead.into_iter().chain((self.first..self.end).map(|i| i as f64)).chain(self.tail).collect(),
+        )
+    }
+
+    /// [`Cut::values`] of values that nobody else needs: what is played whole is not copied.
+    fn take(&self, values: Values) -> Values {
+        let is_whole =
+            self.lead.is_none() && self.tail.is_none() && self.first == 0 && self.end == values.len();
+        if is_whole || values.len() == 1 { values } else { self.values(&values) }
+    }
+
+    fn values(&self, values: &Values) -> Values {
+        fn pick<T: Copy>(cut: &Cut, all: &[T], between: impl Fn(T, T, f64) -> T) -> Vec<T> {
+            if all.len() == 1 {
+                return all.to_vec();
+            }
+            let at = |position: f64| {
+                let i = (position.floor() as usize).min(all.len() - 2);
+                between(all[i], all[i + 1], position - i as f64)
+            };
+            let mut out = Vec::with_capacity(cut.end - cut.first + 2);
+            out.extend(cut.lead.map(at));
+            out.extend_from_slice(&all[cut.first..cut.end]);
+            out.extend(cut.tail.map(at));
+            out
+        }
+        let scalar = |a: f32, b: f32, f: f64| (f64::from(a) + (f64::from(b) - f64::from(a)) * f) as f32;
+        match values {
+            Values::Vec3(v) => Values::Vec3(pick(self, v, |a, b, f| {
+                let (a, b) = (a.as_dvec3(), b.as_dvec3());
+                (a + (b - a) * f).as_vec3()
+            })),
+            Values::Quat(v) => Values::Quat(pick(self, v, |a, b, f| {
+                let (a, b) = (a.as_dquat(), b.as_dquat());
+                (a * (1.0 - f) + b * f).normalize().as_quat()
+            })),
+            Values::Scalar(v) => Values::Scalar(pick(self, v, scalar)),
+            raw @ Values::Raw { .. } => raw.clone(),
+        }
+    }
+}
+
+/// Makes a clip; `Err` names the animation that is missing.
+fn clip(
+    record: &ClipRecord,
+    used: &mut FxHashMap<u32, Used<'_, '_>>,
+    source: &str,
+) -> std::result::Result<Clip, u32> {
+    if let Some(part) = record.parts.iter().find(|p| !used.contains_key(&p.animation)) {
+        return Err(part.animation);
+    }
+    let mut clip = Clip {
+        id: ClipId { value: u64::from(record.hash), min_digits: 8 },
+        name: record.name.clone(),
+        short_name: record.short_name().to_owned(),
+        game: GAME,
+        source: source.to_owned(),
+        length_s: 0.0,
+        additive: false,
+        timelines: Vec::new(),
+        tracks: Vec::new(),
+        events: Vec::new(),
+        extras: Map::new(),
+        warnings: Vec::new(),
+    };
+    let mut windows: Vec<Window> = Vec::with_capacity(record.parts.len());
+    for part in &record.parts {
+        let duration = f64::from(used[&part.animation].animation.duration_s);
+        windows.push(window(part, duration, &mut clip.warnings));
+    }
+    // A list's parts and its own duration say the same but for f32 rounding: one number for all of them.
+    let longest = windows.iter().map(Window::length_s).fold(0.0, f64::max);
+    clip.length_s = match record.duration_s.map(f64::from) {
+        Some(duration) if (duration - longest).abs() < EDGE_S => duration,
+        Some(duration) => {
+            if !record.parts.is_empty() {
+                clip.warnings.push(format!(
+                    "the list says {duration} s and its longest part lasts {longest} s: the part is believed"
+                ));
+            }
+            longest
+        }
+        None => longest,
+    };
+    for window in &mut windows {
+        let length = window.length_s();
+        if length != clip.length_s && (length - clip.length_s).abs() < EDGE_S && clip.length_s > 0.0 {
+            window.rate = (window.end_s - window.start_s) / clip.length_s;
+        }
+    }
+    let mut junk: Vec<u16> = Vec::new();
+    let mut seen: FxHashMap<u32, usize> = FxHashMap::default();
+    let (mut conflicts, mut frames_dropped) = (Vec::new(), 0);
+    for (part, window) in record.parts.iter().zip(windows) {
+        let Some(entry) = used.get_mut(&part.animation) else { continue };
+        entry.uses += 1;
+        entry.left = entry.left.saturating_sub(1);
+        let animation = entry.animation;
+        junk.extend(animation.tracks.iter().filter(|t| is_junk(**t)).map(|t| t.bone));
+        clip.warnings.extend(entry.decoded.warnings.iter().cloned());
+        if animation.sequences.iter().any(|s| s.wrapped_counts) {
+            clip.warnings.push(format!(
+                "animation {:08X}: more root-motion references than its header can count (a known slip of tools)",
+                animation.hash
+            ));
+        }
+        let frames = usize::from(animation.frames);
+        let clock =
+            Clock::Span { duration_s: animation.duration_s, intervals: u32::from(animation.frames) - 1 };
+        // Frames of an animation that lasts no time stand at one instant: the first is the pose.
+        let still = animation.duration_s == 0.0 || frames == 1;
+        let plan = if still {
+            Cut { lead: None, first: 0, end: 1, tail: None }
+        } else {
+            cut(clock, frames, &window)
+        };
+        let timeline = clip.timelines.len() as u32;
+        clip.timelines.push(Timeline { clock, positions: plan.positions(), window });
+        clip.tracks.reserve(entry.decoded.tracks.len());
+        seen.reserve(entry.decoded.tracks.len());
+        for decoded in &mut entry.decoded.tracks {
+            let id = animation.tracks[decoded.track];
+            let target = target(id);
+            if still && decoded.values.len() > 1 {
+                frames_dropped += decoded.values.len() - 1;
+            }
+            let values = if entry.left == 0 {
+                plan.take(std::mem::replace(&mut decoded.values, Values::Scalar(Vec::new())))
+            } else {
+                plan.values(&decoded.values)
+            };
+            let interpolation = match values {
+                Values::Quat(_) => Interpolation::Nlerp,
+                _ => Interpolation::Linear,
+            };
+            let track = Track { target, timeline, curve: Curve { interpolation, values } };
+            // A target is what its bone and number say, and the format decides the rest.
+            let key = u32::from(id.bone) << 16 | u32::from(id.track) << 8 | id.format as u32;
+            match seen.get(&key) {
+                Some(&first) => {
+                    let before = &clip.tracks[first];
+                    let equal = before.curve.values == track.curve.values
+                        && (before.curve.is_constant()
+                            || clip.timelines[before.timeline as usize] == clip.timelines[timeline as usize]);
+                    if !equal {
+                        conflicts.push(format!("{}:{}", id.bone, id.track));
+                    }
+                }
+                None => {
+                    seen.insert(key, clip.tracks.len());
+                    clip.tracks.push(track);
+                }
+            }
+        }
+    }
+    if !conflicts.is_empty() {
+        clip.warnings.push(format!(
+            "tracks that several parts carry with other values, of which the first counts (bone:track): {}",
+            conflicts.join(", ")
+        ));
+    }
+    if frames_dropped > 0 {
+        clip.warnings
+            .push(format!("an animation of 0 s has {frames_dropped} keys after its first: left out"));
+    }
+    if !junk.is_empty() {
+        junk.sort_unstable();
+        junk.dedup();
+        let list: Vec<String> = junk.iter().map(u16::to_string).collect();
+        clip.warnings.push(format!(
+            "mover tracks (5, 6) of bones other than 0 mean nothing and are left out; {} bones: {}",
+            junk.len(),
+            list.join(" ")
+        ));
+    }
+    crate::games::rage::ycd::beside::add(&mut clip);
+    describe(record, &mut clip);
+    Ok(clip)
+}
+
+/// Events, properties and the rest that the record says.
+fn describe(record: &ClipRecord, clip: &mut Clip) {
+    for tag in &record.tags {
+        clip.events.push(Event {
+            name: rage::hash_text(tag.property.name),
+            start_s: f64::from(tag.start_phase) * clip.length_s,
+            end_s: f64::from(tag.end_phase) * clip.length_s,
+            attributes: attributes(&tag.property),
+        });
+    }
+    clip.events.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
+    if !record.properties.is_empty() {
+        let mut properties: Vec<&ClipProperty> = record.properties.iter().collect();
+        properties.sort_by_key(|p| p.name);
+        let map: Map<String, Value> =
+            properties.iter().map(|p| (rage::hash_text(p.name), Value::Object(attributes(p)))).collect();
+        clip.extras.insert("properties".to_owned(), Value::Object(map));
+    }
+    let parts: Vec<Value> = record
+        .parts
+        .iter()
+        .map(|p| {
+            json!({
+                "animation": format!("{:08X}", p.animation),
+                "start": number(p.start_s), "end": number(p.end_s), "rate": number(p.rate),
+            })
+        })
+        .collect();
+    clip.extras.insert("parts".to_owned(), Value::Array(parts));
+}
+
+/// An f32 with its own digits; what is no number as text.
+fn number(value: f32) -> Value {
+    match value.to_string().parse::<f64>() {
+        Ok(v) if v.is_finite() => json!(v),
+        _ => Value::String(value.to_string()),
+    }
+}
+
+fn attributes(property: &ClipProperty) -> Map<String, Value> {
+    let vector = |v: &[f32]| Value::Array(v.iter().map(|v| number(*v)).collect());
+    property
+        .attributes
+        .iter()
+        .map(|a| {
+            let value = match &a.value {
+                AttributeValue::Float(v) => number(*v),
+                AttributeValue::Int(v) => json!(v),
+                AttributeValue::Bool(v) => json!(v),
+                AttributeValue::String(v) => json!(v),
+                AttributeValue::Vector3(v) => vector(&v[..3]),
+                AttributeValue::Vector4(v) => vector(v),
+                AttributeValue::HashString(v) => json!(rage::hash_text(*v)),
+                AttributeValue::Raw(kind, bytes) => {
+                    let hex: String = bytes.iter().map(|b| format!("{b:02X}")).collect();
+                    json!({ "type": kind, "bytes": hex })
+                }
+            };
+            (rage::hash_text(a.name), value)
+        })
+        .collect()
+}
+
+/// The skeleton that a dictionary opens with when no other is given: the ped where most of the bones that it
+/// animates are a ped's, otherwise a root alone, from which the others will hang.
+///
+/// # Errors
+/// None: the embedded table is sound.
+pub fn default_skeleton(clips: &[Clip]) -> Result<Skeleton> {
+    DefaultSkeleton::of(clips).build()
+}
+
+/// Which skeleton [`default_skeleton`] makes: cheap to find and to compare.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum DefaultSkeleton {
+    /// A root alone.
+    Root,
+    /// The ped with these bones, by tag, rising, beside those that it always has.
+    Ped(Vec<u16>),
+}
+
+impl DefaultSkeleton {
+    /// The one for `clips`.
+    pub fn of(clips: &[Clip]) -> Self {
+        // Two bits for each tag that there can be: met, moved.
+        let mut met = vec![0u8; 1 << 14];
+        let mut tags: Vec<u16> = Vec::new();
+        for track in clips.iter().flat_map(|c| &c.tracks) {
+            let JointId::RageTag(tag) = track.target.joint else { continue };
+            let (byte, shift) = (usize::from(tag >> 2), tag % 4 * 2);
+            if met[byte] >> shift & 1 == 0 {
+                tags.push(tag);
+            }
+            let moves = !matches!(track.target.property, Property::Other(_));
+            met[byte] |= (1 | u8::from(moves) << 1) << shift;
+        }
+        let moved = |tag: u16| met[usize::from(tag >> 2)] >> (tag % 4 * 2) & 2 != 0;
+        let others = tags.iter().filter(|t| **t != 0).count();
+        let known = tags.iter().filter(|t| **t != 0 && rage::bone_name(**t).is_some()).count();
+        // Tools add tags of their own, but what has a pelvis is a body.
+        let body = tags.iter().any(|t| [PELVIS, SPINE_ROOT].contains(t));
+        if known == 0 || !(body || known * 2 >= others) {
+            return DefaultSkeleton::Root;
+        }
+        tags.retain(|tag| {
+            moved(*tag) && rage::ped_bone_by_tag(*tag).is_some_and(|b| b.translation.is_none())
+        });
+        tags.sort_unstable();
+        DefaultSkeleton::Ped(tags)
+    }
+
+    /// Makes it.
+    ///
+    /// # Errors
+    /// None: the embedded table is sound.
+    pub fn build(&self) -> Result<Skeleton> {
+        match self {
+            DefaultSkeleton::Ped(more) => rage::ped_skeleton(&|tag| more.binary_search(&tag).is_ok()),
+            DefaultSkeleton::Root => {
+                let root = Joint { id: JointId::RageTag(0), name: None, parent: None, rest: Trs::IDENTITY };
+                Skeleton::new("none", vec![root])
+            }
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Bytes: a bounds-checked cursor, and reading by position from many threads.
+
+pub mod bytes;
+pub mod read_at;

@@ -1,4 +1,0 @@
-//! CRC-32, joaat and bone-tag dictionaries.
-
-pub mod anvil;
-pub mod rage;

@@ -1,0 +1,240 @@
+//! `manifest.json` and `report.txt`: what was written, what was not and why, what is not known yet.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use crate::engine::journal::{Place, Records};
+use crate::engine::output::{write_whole, write_whole_with};
+use crate::error::Result;
+use crate::report::manifest::{ClipRow, Manifest, Rows, Totals};
+
+/// A written file on its way into the manifest.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// Its record in the journal.
+    pub place: Place,
+    /// Other places of its clip, where the record does not name them.
+    pub also_at: Vec<String>,
+}
+
+/// Counts what the report says of clips.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    /// Counts for the manifest.
+    pub totals: Totals,
+    /// Clips and seconds by game.
+    games: BTreeMap<String, (u64, f64)>,
+    /// Warnings by kind.
+    warnings: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    /// Counts a clip.
+    pub fn clip(&mut self, clip: &ClipRow) {
+        let totals = &mut self.totals;
+        totals.clips += 1;
+        totals.keys += clip.keys;
+        totals.thigh_rolls += u64::from(!clip.thigh_rolls.is_empty());
+        totals.clips_with_warnings += u64::from(!clip.warnings.is_empty());
+        for name in &clip.unknown_joints {
+            count(&mut totals.unknown_joints, name);
+        }
+        for kept in &clip.tracks_kept {
+            match &kept.name {
+                Some(name) => count(&mut totals.tracks_kept, &format!("{} {name}", kept.track)),
+                None => count(&mut totals.tracks_kept, &kept.track.to_string()),
+            }
+        }
+        for warning in &clip.warnings {
+            count(&mut self.warnings, &without_numbers(warning));
+        }
+        if !self.games.contains_key(&clip.game) {
+            self.games.insert(clip.game.clone(), (0, 0.0));
+        }
+        if let Some(game) = self.games.get_mut(&clip.game) {
+            game.0 += 1;
+            game.1 += f64::from(clip.duration);
+        }
+    }
+}
+
+/// Adds one; the key is copied only where it is new.
+fn count(counts: &mut BTreeMap<String, u64>, key: &str) {
+    match counts.get_mut(key) {
+        Some(n) => *n += 1,
+        None => {
+            counts.insert(key.to_owned(), 1);
+        }
+    }
+}
+
+/// Writes both. `manifest` holds everything but totals, files and clips; the last two come from `records` in the
+/// order of `listed`. Failures and notes are put in order: which came first is chance, or another shard's. Returns the
+/// number of failures.
+///
+/// # Errors
+/// Io.
+pub fn write(
+    out: &Path,
+    tag: &str,
+    mut manifest: Manifest,
+    mut tally: Tally,
+    records: &Records,
+    listed: &[Listed],
+) -> Result<u64> {
+    manifest.errors.sort();
+    manifest.errors.dedup();
+    manifest.notes.sort();
+    manifest.notes.dedup();
+    manifest.decided.sort();
+    manifest.decided.dedup();
+    tally.totals.failures = manifest.errors.len() as u64;
+    manifest.totals = tally.totals.clone();
+    let path = out.join(format!("manifest{tag}.json"));
+    type Out<'a> = BufWriter<&'a mut File>;
+    let files = |rows: &mut Rows<'_, Out<'_>>| {
+        listed.iter().try_for_each(|one| rows.row(&records.head(one.place).map_err(io::Error::other)?.file))
+    };
+    let clips = |rows: &mut Rows<'_, Out<'_>>| {
+        listed.iter().try_for_each(|one| {
+            let row = |line: &[u8]| {
+                if one.also_at.is_empty() {
+                    return rows.raw(line);
+                }
+                let mut row: ClipRow = serde_json::from_slice(line)?;
+                row.also_at.clone_from(&one.also_at);
+                rows.row(&row)
+            };
+            records.rows(one.place, row)
+        })
+    };
+    write_whole_with(&path, tag, |file| {
+        let mut file = BufWriter::with_capacity(1 << 16, file);
+        manifest.write(&mut file, files, clips)?;
+        file.flush()
+    })?;
+    write_whole(&out.join(format!("report{tag}.txt")), text(&manifest, &tally).as_bytes(), tag)?;
+    Ok(manifest.totals.failures)
+}
+
+/// The report for a person. It holds no times of the clock, so that equal runs say the same.
+pub fn text(manifest: &Manifest, tally: &Tally) -> String {
+    let mut out = String::new();
+    let totals = &tally.totals;
+    line(
+        &mut out,
+        format_args!(
+            "{} clips in {} files, {} keys; {} failures, {} clips with warnings",
+            totals.clips, totals.files, totals.keys, totals.failures, totals.clips_with_warnings
+        ),
+    );
+    if totals.repeated > 0 {
+        line(
+            &mut out,
+            format_args!(
+                "{} clips repeat others (same id, same bytes) and were written once",
+                totals.repeated
+            ),
+        );
+    }
+    if totals.thigh_rolls > 0 {
+        line(
+            &mut out,
+            format_args!(
+                "in {} clips thigh-roll bones without a rotation of their own follow their thighs, as in the game \
+                 (--no-thigh-roll leaves them at rest)",
+                totals.thigh_rolls
+            ),
+        );
+    }
+    if totals.left_out > 0 {
+        line(&mut out, format_args!("{} clips were left out by the selection", totals.left_out));
+    }
+    for (game, (count, seconds)) in &tally.games {
+        line(&mut out, format_args!("  {game}: {count} clips, {seconds:.1} s of animation"));
+    }
+    section(&mut out, "Failures", manifest.errors.iter().map(ToString::to_string));
+    section(&mut out, "Notes on inputs", manifest.notes.iter().map(|n| format!("{}: {}", n.source, n.note)));
+    section(
+        &mut out,
+        "How inputs were read, where the formats leave it open",
+        manifest
+            .decided
+            .iter()
+            .flat_map(|row| row.decided.iter().map(move |way| format!("{}: {way}", row.inputs()))),
+    );
+    section(&mut out, "Warnings by kind", by_count(&tally.warnings));
+    section(&mut out, "Joints without a name, by clips that move them", by_count(&totals.unknown_joints));
+    section(
+        &mut out,
+        "Tracks that no joint shows, by number or kind (their values are in the extras)",
+        by_count(&totals.tracks_kept),
+    );
+    out
+}
+
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing to a string does not fail.
+    let _ = std::fmt::Write::write_fmt(out, text);
+    out.push('\n');
+}
+
+fn section(out: &mut String, title: &str, lines: impl Iterator<Item = String>) {
+    let mut lines = lines.peekable();
+    if lines.peek().is_some() {
+        line(out, format_args!("\n{title}"));
+        for text in lines {
+            line(out, format_args!("  {text}"));
+        }
+    }
+}
+
+/// Most frequent first, then by text.
+fn by_count(counts: &BTreeMap<String, u64>) -> impl Iterator<Item = String> {
+    let mut all: Vec<(&String, &u64)> = counts.iter().collect();
+    all.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
+    all.into_iter().map(|(k, n)| format!("{n:>8}  {k}"))
+}
+
+/// Warnings of one kind differ in their numbers and hashes, and after a colon in their lists.
+fn without_numbers(text: &str) -> String {
+    let text = text.split(": ").next().unwrap_or(text);
+    let is_word = |c: char| c.is_ascii_alphanumeric();
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let end = if is_word(first) {
+            rest.find(|c: char| !is_word(c)).unwrap_or(rest.len())
+        } else {
+            first.len_utf8()
+        };
+        let (word, behind) = rest.split_at(end);
+        let is_hash =
+            word.len() == 8 && word.bytes().all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b));
+        if is_hash || word.bytes().all(|b| b.is_ascii_digit()) {
+            // The dot of a number stands between two.
+            if out.ends_with("#.") {
+                out.pop();
+            } else {
+                out.push('#');
+            }
+        } else {
+            out.push_str(word);
+        }
+        rest = behind;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_numbers;
+
+    #[test]
+    fn warnings_of_one_kind_read_the_same() {
+        let warning = "animation 8AE2D1F0 plays 12.5 to 3 s, DEADBEEF: 1 2 3";
+        assert_eq!(without_numbers(warning), "animation # plays # to # s, #");
+    }
+}
