@@ -56,7 +56,7 @@ fn main() {
     settings.threads = 1;
     settings.force = true;
     let run = || {
-        batch::run(&settings, &mut batch::Silent).expect("converts");
+        batch::run::run(&settings, &mut batch::run::Silent).expect("converts");
     };
     run();
     let outputs: Vec<(PathBuf, Vec<u8>)> = files(a.path(), "glb")

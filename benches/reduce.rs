@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 use anim2gltf::compare::sources::{Options, Sources};
 use anim2gltf::compare::verify::compare;
 use anim2gltf::games::anvil::container::file as anvil;
-use anim2gltf::games::own as inspect;
 use anim2gltf::games::own::gltf::chunks;
 use anim2gltf::games::rage::pose_rules::follow_thighs;
 use anim2gltf::model::{Clip, Skeleton};
@@ -124,7 +123,7 @@ fn source(case: &Case) -> Vec<(Skeleton, Clip)> {
 
 /// The largest error of `output`, mm. Its animations are `ids`, in this order: peers drop what names them.
 fn error_mm(source: &[(Skeleton, Clip)], ids: &[String], output: &Path) -> f64 {
-    let shown = inspect::open(output).expect("a glTF file");
+    let shown = anim2gltf::games::own::open::open(output).expect("a glTF file");
     assert_eq!(shown.animations.len(), ids.len(), "{}", output.display());
     let mut most = 0.0f64;
     for (animation, id) in shown.animations.iter().zip(ids) {
@@ -180,7 +179,7 @@ fn drop_extras(value: &mut Value) {
 
 /// The largest .glb below a folder: of two clips of one name the long one.
 fn largest(folder: &Path) -> PathBuf {
-    let files = inspect::files_below(folder).expect("a folder");
+    let files = anim2gltf::games::own::open::files_below(folder).expect("a folder");
     let size = |path: &PathBuf| fs::metadata(path).map_or(0, |m| m.len());
     files.into_iter().map(|f| f.1).max_by_key(size).expect("a .glb")
 }
@@ -199,7 +198,7 @@ fn measure(case: &Case, modules: &Path, node: &Path) {
         (largest(&out), time)
     };
     let plain = convert("plain", &[]).0;
-    let ids: Vec<String> = inspect::open(&plain)
+    let ids: Vec<String> = anim2gltf::games::own::open::open(&plain)
         .expect("a glTF file")
         .animations
         .iter()

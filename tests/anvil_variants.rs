@@ -210,7 +210,7 @@ fn convert(bytes: &[u8], name: &str, case: &dyn std::fmt::Debug) -> (Outcome, Fi
     let (input, out) = (folder.path().join(name), folder.path().join("out"));
     fs::write(&input, bytes).unwrap();
     let settings = Settings { threads: 1, ..Settings::new(vec![input], out.clone(), Options::default()) };
-    let outcome = batch::run(&settings, &mut Silent).unwrap();
+    let outcome = batch::run::run(&settings, &mut Silent).unwrap();
     let report = || fs::read_to_string(out.join("report.txt")).unwrap_or_default();
     assert_eq!(outcome.errors, 0, "{case:?}: {}", report());
     (outcome, glbs(&out))
@@ -531,7 +531,7 @@ fn loose_files_hold_the_same_clips() {
     }
     fs::write(at("in/Rider.Skeleton"), skeleton).unwrap();
     let out = at("out");
-    let outcome = batch::run(
+    let outcome = batch::run::run(
         &Settings { threads: 1, ..Settings::new(vec![at("in")], out.clone(), Options::default()) },
         &mut Silent,
     )

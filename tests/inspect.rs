@@ -11,7 +11,6 @@ use anim2gltf::compare::evaluate;
 use anim2gltf::compare::evaluate::Pose;
 use anim2gltf::formats::format::Format;
 use anim2gltf::formats::{fbx, gltf};
-use anim2gltf::games::own as inspect;
 use anim2gltf::games::own::scene::{Curve, Path as ChannelPath, Shown};
 use glam::{DQuat, DVec3};
 use shown::{clips, options, prepared, write};

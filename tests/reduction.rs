@@ -11,7 +11,6 @@ use std::process::Command;
 
 use anim2gltf::compare::sources::{Options, Sources};
 use anim2gltf::games::anvil::container::file as anvil;
-use anim2gltf::games::own as inspect;
 use evaluator::{Played, add, apply, file, length, places, source};
 
 /// Instants between neighbouring keys.
@@ -43,7 +42,7 @@ fn converted(path: &Path, arguments: &[&str]) -> HashMap<(String, String), Playe
         .unwrap();
     // Damaged fixtures are reported, and are none of this; but something must have come.
     assert!(result.status.code().is_some_and(|c| c <= 2), "{}", String::from_utf8_lossy(&result.stderr));
-    let files = inspect::files_below(out.path()).unwrap();
+    let files = anim2gltf::games::own::open::files_below(out.path()).unwrap();
     files.into_iter().flat_map(|(_, path)| file(&path)).map(|played| (played.id.clone(), played)).collect()
 }
 

@@ -10,20 +10,19 @@ use std::process::{Command, Output};
 
 use anim2gltf::compare::verify::{Report, compare};
 use anim2gltf::formats::format::{Format, Options};
-use anim2gltf::games::own as inspect;
 use anim2gltf::model::{Clip, Interpolation, Skeleton};
 use glam::{DQuat, DVec3};
 use serde_json::{Value, json};
 use shown::{Doc, body, clips, options, prepared, write};
 
 fn report(rig: &Skeleton, clip: &Clip, path: &Path) -> Report {
-    let shown = inspect::open(path).unwrap();
+    let shown = anim2gltf::games::own::open::open(path).unwrap();
     let id = clip.id.to_string();
     let animation = shown.animations.iter().find(|a| a.id() == Some(&id)).unwrap();
     compare(rig, clip, &shown, animation, "file").unwrap()
 }
 
-fn value(worst: &Option<inspect::verify::Worst>) -> f64 {
+fn value(worst: &Option<anim2gltf::compare::verify::Worst>) -> f64 {
     worst.as_ref().map_or(0.0, |w| w.value)
 }
 
@@ -153,7 +152,7 @@ fn another_rest_pose_or_hierarchy_is_found() {
     // A joint that is not there cannot be compared.
     let mut edited = doc.clone();
     edited.json["nodes"][foot]["name"] = json!("Hoof");
-    let shown = inspect::open(&edited.save(folder.path(), "edited")).unwrap();
+    let shown = anim2gltf::games::own::open::open(&edited.save(folder.path(), "edited")).unwrap();
     let e = compare(&rig, &plain[0], &shown, &shown.animations[0], "file").unwrap_err();
     assert!(e.to_string().contains("Foot"), "{e}");
     assert_eq!(body().joints().len() + 1, rig.joints().len());
@@ -221,7 +220,7 @@ fn own_files_of_every_game_pass_and_altered_ones_do_not() {
 }
 
 fn altered(source: &Path, out: &Path) {
-    let (path, mut doc, place) = inspect::files_below(out)
+    let (path, mut doc, place) = anim2gltf::games::own::open::files_below(out)
         .unwrap()
         .into_iter()
         .find_map(|(_, path)| {

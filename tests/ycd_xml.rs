@@ -5,7 +5,6 @@ mod support;
 
 use std::path::PathBuf;
 
-use anim2gltf::formats as write;
 use anim2gltf::games::rage::container::rsc7;
 use anim2gltf::games::rage::xml::read as ycd_xml;
 use anim2gltf::games::rage::ycd;
@@ -54,7 +53,7 @@ fn every_dictionary_there_and_back_gives_the_same_clips() {
         let mut scratch = Vec::new();
         let resource = rsc7::open(&bytes, &mut scratch).unwrap();
         let records = dictionary::read(&resource).unwrap();
-        let (text, notes) = write::ycd_xml::write(&records).unwrap();
+        let (text, notes) = anim2gltf::games::rage::xml::write::write(&records).unwrap();
         assert!(notes.is_empty(), "{}: {notes:?}", path.display());
         let right = ycd::read(&resource, "x").unwrap();
         assert!(ycd_xml::probe(text.as_bytes()));
@@ -62,7 +61,7 @@ fn every_dictionary_there_and_back_gives_the_same_clips() {
         assert!(back.errors.is_empty(), "{}: {:?}", path.display(), back.errors);
 
         // The text of what was read from text is the same but for the codings that it lost.
-        let (again, _) = write::ycd_xml::write(&back).unwrap();
+        let (again, _) = anim2gltf::games::rage::xml::write::write(&back).unwrap();
         let once_more = ycd_xml::read(again.as_bytes()).unwrap();
         assert_eq!(back.clips, once_more.clips);
         assert_eq!(without_places(&back.animations), without_places(&once_more.animations));
@@ -109,7 +108,8 @@ fn texts_for_and_of_other_tools() {
         let resource = rsc7::open(&bytes, &mut scratch).unwrap();
         let name = format!("{}.xml", path.file_name().unwrap().to_string_lossy());
         if let Some(out) = &out {
-            let (text, _) = write::ycd_xml::write(&dictionary::read(&resource).unwrap()).unwrap();
+            let (text, _) =
+                anim2gltf::games::rage::xml::write::write(&dictionary::read(&resource).unwrap()).unwrap();
             std::fs::write(out.join(&name), text).unwrap();
         }
         if let Some(given) = &given {
