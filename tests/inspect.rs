@@ -11,7 +11,7 @@ use anim2gltf::compare::evaluate;
 use anim2gltf::compare::evaluate::Pose;
 use anim2gltf::formats::format::Format;
 use anim2gltf::formats::{fbx, gltf};
-use anim2gltf::games::own::scene::{Curve, Path as ChannelPath, Shown};
+use anim2gltf::games::own::scene::{Content, Curve, ImportedScene, Path as ChannelPath};
 use glam::{DQuat, DVec3};
 use shown::{clips, options, prepared, write};
 use support::glb::{Glb, z_up};
@@ -20,8 +20,8 @@ fn nothing_beside(_: &str, _: usize) -> anim2gltf::Result<Vec<u8>> {
     Err(anim2gltf::Error::unsupported("nothing beside it"))
 }
 
-fn read(bytes: &[u8]) -> anim2gltf::Result<Shown> {
-    anim2gltf::games::own::open::read(bytes, &mut nothing_beside)
+fn read(bytes: &[u8]) -> anim2gltf::Result<ImportedScene> {
+    anim2gltf::games::own::open::read(bytes, Content::Animations, &mut nothing_beside)
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn all_formats_show_the_same() {
     let glb = anim2gltf::games::own::open::open(&files[0]).unwrap();
     assert_eq!(glb, anim2gltf::games::own::open::open(&files[1]).unwrap());
     let fbx = anim2gltf::games::own::open::open(&files[2]).unwrap();
-    let names = |s: &Shown| s.joints.iter().map(|j| j.name.clone()).collect::<Vec<_>>();
+    let names = |s: &ImportedScene| s.joints.iter().map(|j| j.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&glb), names(&fbx));
     let (mut a, mut b) = (Pose::default(), Pose::default());
     for (x, y) in glb.animations.iter().zip(&fbx.animations) {
@@ -177,8 +177,8 @@ fn all_formats_show_the_same() {
 }
 
 /// Reads damaged bytes; what can be read is also played and compared. Nothing may panic.
-fn survive(bytes: &[u8], whole: &Shown, bin: Option<&[u8]>) -> bool {
-    let Ok(shown) = anim2gltf::games::own::open::read(bytes, &mut |_, n| match bin {
+fn survive(bytes: &[u8], whole: &ImportedScene, bin: Option<&[u8]>) -> bool {
+    let Ok(shown) = anim2gltf::games::own::open::read(bytes, Content::Animations, &mut |_, n| match bin {
         Some(bin) => Ok(bin[..n.min(bin.len())].to_vec()),
         None => nothing_beside("", 0),
     }) else {

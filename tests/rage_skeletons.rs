@@ -5,10 +5,10 @@ mod support;
 
 use std::fmt::Write;
 
-use anim2gltf::games::own::skeleton;
-use anim2gltf::games::own::skeleton::{Naming, SkeletonFile};
 use anim2gltf::games::rage::names as rage;
-use anim2gltf::model::{JointId, Skeleton};
+use anim2gltf::model::{JointId, Skeleton, SkeletonFile};
+use anim2gltf::source::skeleton_file;
+use anim2gltf::source::skeleton_file::JointIdScheme;
 use glam::{DQuat, Quat, Vec3};
 use serde_json::{Value, json};
 
@@ -74,20 +74,27 @@ fn check(skeleton: &Skeleton, bones: &[Bone], tolerance: f32) {
     }
 }
 
+/// Reads a file that points at nothing beside it.
+fn read_as(bytes: &[u8], name: &str, scheme: JointIdScheme) -> anim2gltf::Result<SkeletonFile> {
+    skeleton_file::read(bytes, name, scheme, &mut |uri, _| {
+        Err(anim2gltf::Error::unsupported(format!("nothing is at {uri}")))
+    })
+}
+
 fn read(bytes: &[u8]) -> SkeletonFile {
-    skeleton::read(bytes, "test", Naming::Rage).unwrap()
+    read_as(bytes, "test", JointIdScheme::Rage).unwrap()
 }
 
 /// Cut short at many lengths and with bits flipped: an error or a skeleton, no panic.
 fn damage(bytes: &[u8], step: usize) {
     for n in (0..bytes.len()).step_by(step) {
-        let _ = skeleton::read(&bytes[..n], "cut", Naming::Rage);
+        let _ = read_as(&bytes[..n], "cut", JointIdScheme::Rage);
     }
     let mut damaged = bytes.to_vec();
     for i in (0..bytes.len()).step_by(step) {
         for bit in 0..8 {
             damaged[i] ^= 1 << bit;
-            let _ = skeleton::read(&damaged, "flipped", Naming::Rage);
+            let _ = read_as(&damaged, "flipped", JointIdScheme::Rage);
             damaged[i] ^= 1 << bit;
         }
     }
@@ -116,7 +123,7 @@ fn fixture_containers_of_both_editions() {
 fn clip_dictionaries_and_empty_drawables_are_refused_by_name() {
     let Some(shared) = support::shared() else { return };
     let bytes = std::fs::read(shared.join("corpus/ycd/custom@gangnamstyle.ycd")).unwrap();
-    let e = skeleton::read(&bytes, "x", Naming::Rage).unwrap_err();
+    let e = read_as(&bytes, "x", JointIdScheme::Rage).unwrap_err();
     assert!(e.to_string().contains("clip dictionary"), "{e}");
 }
 
@@ -151,9 +158,9 @@ fn codewalker_xml_forms() {
         check(&read(text.as_bytes()).skeleton, &bones, 0.0);
         damage(text.as_bytes(), 13);
     }
-    let e = skeleton::read(b"<Fragment><Drawable/></Fragment>", "x", Naming::Rage).unwrap_err();
+    let e = read_as(b"<Fragment><Drawable/></Fragment>", "x", JointIdScheme::Rage).unwrap_err();
     assert!(e.to_string().contains("no skeleton"), "{e}");
-    assert!(skeleton::read(b"<ClipDictionary/>", "x", Naming::Rage).is_err());
+    assert!(read_as(b"<ClipDictionary/>", "x", JointIdScheme::Rage).is_err());
 }
 
 /// (x, y, z) -> (x, z, -y), as a Y-up file holds it.
@@ -249,7 +256,7 @@ fn gltf_names_to_ids() {
 
     let list = vec![json!({ "name": "Hips", "children": [1] }), json!({ "name": "bone_0000ABCD" })];
     let document = gltf(list, vec![0, 1], "").to_string();
-    let found = skeleton::read(document.as_bytes(), "a", Naming::Anvil).unwrap();
+    let found = read_as(document.as_bytes(), "a", JointIdScheme::Anvil).unwrap();
     let ids: Vec<JointId> = found.skeleton.joints().iter().map(|j| j.id).collect();
     assert_eq!(ids, [JointId::Crc32(crc32fast::hash(b"Hips")), JointId::Crc32(0xABCD)]);
 
@@ -262,7 +269,7 @@ fn gltf_names_to_ids() {
         r#"{"nodes":[]}"#,
         "{",
     ] {
-        assert!(skeleton::read(bad.as_bytes(), "x", Naming::Rage).is_err(), "{bad}");
+        assert!(read_as(bad.as_bytes(), "x", JointIdScheme::Rage).is_err(), "{bad}");
     }
 }
 

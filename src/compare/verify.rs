@@ -30,7 +30,7 @@ use crate::compare::sources::Sources;
 use crate::error::{Error, Result};
 use crate::games::anvil::container::file as anvil;
 use crate::games::own::open::{files_below, open};
-use crate::games::own::scene::{Animation, Local, Shown};
+use crate::games::own::scene::{Animation, ImportedScene, Transform};
 use crate::games::rage::pose_rules::follow_thighs;
 use crate::model::{Clip, Curve, JointId, Property, Sampler, Skeleton, Timeline};
 use crate::report::manifest::{ClipRow, Manifest};
@@ -135,7 +135,7 @@ const KEYS_ALONE: usize = 2;
 /// Plays a clip of the source on its rig.
 struct SourcePlayer<'a> {
     rig: &'a Skeleton,
-    rest: Vec<Local>,
+    rest: Vec<Transform>,
     tracks: Vec<Played<'a>>,
 }
 
@@ -155,7 +155,7 @@ impl<'a> SourcePlayer<'a> {
         let rest = rig
             .joints()
             .iter()
-            .map(|j| Local {
+            .map(|j| Transform {
                 translation: j.rest.translation.as_dvec3(),
                 rotation: j.rest.rotation.as_dquat().normalize(),
                 scale: j.rest.scale.as_dvec3(),
@@ -198,7 +198,7 @@ impl<'a> SourcePlayer<'a> {
 
     /// Puts into `file` (whose joint `place[i]` is the rig's joint i) the values of `source` for all tracks that
     /// are between keys, but for a joint that root motion was baked into: there it stands in other values.
-    fn keys_alone(&self, source: &Pose, place: &[Option<usize>], shown: &Shown, file: &mut Pose) {
+    fn keys_alone(&self, source: &Pose, place: &[Option<usize>], shown: &ImportedScene, file: &mut Pose) {
         for track in self.tracks.iter().filter(|t| !t.keyed) {
             let baked = self.rig.joints()[track.joint].parent.is_some_and(|p| place[p].is_none());
             let Some(k) = place[track.joint].filter(|_| !baked) else { continue };
@@ -221,7 +221,7 @@ struct Instant {
     is_key: bool,
 }
 
-fn instants(clip: &Clip, rig: &Skeleton, shown: &Shown, animation: &Animation) -> Vec<Instant> {
+fn instants(clip: &Clip, rig: &Skeleton, shown: &ImportedScene, animation: &Animation) -> Vec<Instant> {
     let mut keys = vec![0.0, clip.length_s.max(0.0)];
     for track in &clip.tracks {
         let moves =
@@ -291,7 +291,7 @@ fn instants(clip: &Clip, rig: &Skeleton, shown: &Shown, animation: &Animation) -
 pub fn compare(
     rig: &Skeleton,
     clip: &Clip,
-    shown: &Shown,
+    shown: &ImportedScene,
     animation: &Animation,
     output: &str,
 ) -> Result<Report> {
@@ -529,7 +529,7 @@ pub fn verify(source: &Path, output: &Path, options: &sources::Options) -> Resul
 impl Part {
     fn group(&mut self, group: &sources::Group, index: &Index) {
         // Clips of a group are mostly of one file.
-        let mut last: Option<(PathBuf, Arc<Shown>)> = None;
+        let mut last: Option<(PathBuf, Arc<ImportedScene>)> = None;
         for clip in &group.clips {
             let Some(i) = index.find(clip) else {
                 if !index.repeats.contains(&(clip.id.to_string(), clip.source.clone())) {

@@ -2,5 +2,6 @@
 
 pub mod find;
 pub mod plan;
+pub mod skeleton_file;
 pub mod skeletons;
 pub mod work;

@@ -10,13 +10,13 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::error::{Error, Result};
 use crate::games::anvil::container::file as anvil;
-use crate::games::own::skeleton;
-use crate::games::own::skeleton::Naming;
+use crate::games::own::open::beside;
 use crate::games::rage::ycd;
 use crate::games::rage::ycd::DefaultSkeleton;
 use crate::model::{Clip, JointId, Property, Skeleton, Track, Trs};
 
-use crate::source::work;
+use crate::source::skeleton_file::JointIdScheme;
+use crate::source::{skeleton_file, work};
 
 /// The skeletons of a run.
 #[derive(Debug, Default)]
@@ -291,10 +291,11 @@ fn read_file(path: &Path) -> Result<Vec<Skeleton>> {
         };
     }
     let bytes = fs::read(path).map_err(|e| Error::io("cannot be read", e))?;
-    let rage = skeleton::read(&bytes, &name, Naming::Rage)?.skeleton;
+    let mut load = |uri: &str, wanted: usize| beside(path, uri, wanted);
+    let rage = skeleton_file::read(&bytes, &name, JointIdScheme::Rage, &mut load)?.skeleton;
     let mut all = vec![rage];
     if matches!(extension.as_str(), "glb" | "gltf" | "fbx") {
-        all.push(skeleton::read(&bytes, &name, Naming::Anvil)?.skeleton);
+        all.push(skeleton_file::read(&bytes, &name, JointIdScheme::Anvil, &mut load)?.skeleton);
     }
     Ok(all)
 }

@@ -3,9 +3,6 @@
 pub mod fbx;
 mod fbx_records;
 pub mod gltf;
-pub mod json;
 pub mod open;
 pub mod scene;
 pub mod skeleton;
-pub mod skeleton_fbx;
-pub mod skeleton_gltf;
