@@ -168,6 +168,9 @@ pub fn run(settings: &Settings, progress: &mut (dyn Progress + Send + Sync)) -> 
     for (input, note) in notes {
         run.note(&inputs[input], note);
     }
+    for (file, note) in skeletons.notes() {
+        *run.notes.entry((file.clone(), note.clone())).or_default() += 1;
+    }
     let mut maker = Maker::new(settings, &inputs, &sources, names, skeletons);
     pool.install(|| maker.find_base(&units))?;
     if !settings.list {

@@ -13,7 +13,7 @@ use crate::games::anvil::container::file as anvil;
 use crate::games::own::open::beside;
 use crate::games::rage::ycd;
 use crate::games::rage::ycd::DefaultSkeleton;
-use crate::model::{Clip, JointId, Property, Skeleton, Track, Trs};
+use crate::model::{Clip, JointId, Property, Skeleton, SkeletonFile, Track, Trs};
 
 use crate::source::skeleton_file::JointIdScheme;
 use crate::source::{skeleton_file, work};
@@ -23,6 +23,8 @@ use crate::source::{skeleton_file, work};
 pub struct Skeletons {
     /// Given by the user: nothing else is looked at.
     given: Vec<Arc<Skeleton>>,
+    /// How the given ones were read: file name, sentence.
+    notes: Vec<(String, String)>,
     /// Found in the inputs, equal ones once.
     found: Vec<Found>,
     /// Position in `found` by content.
@@ -57,8 +59,22 @@ impl Skeletons {
     /// # Errors
     /// A file that holds no skeleton; in a folder such files are passed over unless none is left.
     pub fn new(given: Option<&Path>) -> Result<Self> {
-        let given = given.map(Skeletons::read).transpose()?.unwrap_or_default();
-        Ok(Skeletons { given: given.into_iter().map(Arc::new).collect(), ..Skeletons::default() })
+        let files = given.map(Skeletons::read).transpose()?.unwrap_or_default();
+        let mut skeletons = Skeletons::default();
+        for (file, scheme) in files {
+            // A file that is read by each scheme is read alike but for the ids: its notes are said once.
+            if scheme != Some(JointIdScheme::Anvil) {
+                let name = &file.skeleton.name;
+                skeletons.notes.extend(file.notes.into_iter().map(|note| (name.clone(), note)));
+            }
+            skeletons.given.push(Arc::new(file.skeleton));
+        }
+        Ok(skeletons)
+    }
+
+    /// What there is to say of how the given skeletons were read: (file name, sentence).
+    pub fn notes(&self) -> &[(String, String)] {
+        &self.notes
     }
 
     /// Adds one that input `input` holds.
@@ -76,11 +92,12 @@ impl Skeletons {
     }
 
     /// Reads what `--skeleton` names: a file, or all skeleton files of a folder. Files of glTF and FBX are read
-    /// twice, once by each naming: the game of a clip decides which is used.
+    /// twice, once by each scheme of joint ids: the game of a clip decides which is used. No scheme: the file is
+    /// Anvil's own.
     ///
     /// # Errors
     /// A file that holds no skeleton; in a folder such files are passed over unless none is left.
-    fn read(path: &Path) -> Result<Vec<Skeleton>> {
+    fn read(path: &Path) -> Result<Vec<Read>> {
         let is_folder =
             fs::metadata(path).map_err(|e| Error::io("cannot be opened", e).in_file(path))?.is_dir();
         if !is_folder {
@@ -99,7 +116,7 @@ impl Skeletons {
                 .iter()
                 .any(|e| name.ends_with(e))
         });
-        let all: Vec<Skeleton> = files.iter().filter_map(|f| read_file(f).ok()).flatten().collect();
+        let all: Vec<Read> = files.iter().filter_map(|f| read_file(f).ok()).flatten().collect();
         if all.is_empty() {
             return Err(Error::unsupported("a folder without a skeleton that can be read").in_file(path));
         }
@@ -265,7 +282,10 @@ fn best<'a>(
     best.map(|(covered, _, skeleton)| (covered, skeleton))
 }
 
-fn read_file(path: &Path) -> Result<Vec<Skeleton>> {
+/// A skeleton, and the scheme of joint ids where the file has names alone.
+type Read = (SkeletonFile, Option<JointIdScheme>);
+
+fn read_file(path: &Path) -> Result<Vec<Read>> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let mut start = vec![0; anvil::PROBE_SIZE];
@@ -281,7 +301,9 @@ fn read_file(path: &Path) -> Result<Vec<Skeleton>> {
         let mut errors = Vec::new();
         for entry in 0..source.entries().len() {
             let scan = work::scan(0, &source, entry, &mut scratch, None);
-            all.extend(scan.skeletons);
+            let files =
+                scan.skeletons.into_iter().map(|skeleton| SkeletonFile { skeleton, notes: Vec::new() });
+            all.extend(files.map(|file| (file, None)));
             errors.extend(scan.errors);
         }
         return match (all.is_empty(), errors.into_iter().next()) {
@@ -292,10 +314,10 @@ fn read_file(path: &Path) -> Result<Vec<Skeleton>> {
     }
     let bytes = fs::read(path).map_err(|e| Error::io("cannot be read", e))?;
     let mut load = |uri: &str, wanted: usize| beside(path, uri, wanted);
-    let rage = skeleton_file::read(&bytes, &name, JointIdScheme::Rage, &mut load)?.skeleton;
-    let mut all = vec![rage];
+    let mut read = |scheme| Ok((skeleton_file::read(&bytes, &name, scheme, &mut load)?, Some(scheme)));
+    let mut all = vec![read(JointIdScheme::Rage)?];
     if matches!(extension.as_str(), "glb" | "gltf" | "fbx") {
-        all.push(skeleton_file::read(&bytes, &name, JointIdScheme::Anvil, &mut load)?.skeleton);
+        all.push(read(JointIdScheme::Anvil)?);
     }
     Ok(all)
 }

@@ -4,5 +4,6 @@ pub mod fbx;
 mod fbx_records;
 pub mod gltf;
 pub mod open;
+mod rest_pose;
 pub mod scene;
 pub mod skeleton;

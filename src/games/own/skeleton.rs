@@ -1,7 +1,8 @@
 //! Skeletons of .glb, .gltf and .fbx files, ours and those of other tools.
 //!
 //! Joints are the joints of all skins (glTF) or the limbs (FBX); in a glTF file without skins, all named nodes
-//! that draw nothing. Their rest pose is the node's own transform. Transforms of nodes between joints go into the joint below, those above the top joints
+//! that draw nothing. Their rest pose is the bind pose where the file has one ([`rest_pose`]), else the
+//! node's own transform. Transforms of nodes between joints go into the joint below, those above the top joints
 //! into these (a uniform scale up there, as of files in centimetres, goes into the translations).
 //!
 //! glTF and most FBX files are Y up and the model Z up. There are two ways in which tools turn a skeleton, and
@@ -19,6 +20,7 @@
 use glam::{DMat4, DQuat, DVec3, Quat, Vec3};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::games::own::rest_pose;
 use crate::games::own::scene::{Content, Format, ImportedScene, NodeKind};
 use crate::games::own::{fbx, open};
 use crate::model::{Joint, JointId, Skeleton, SkeletonFile, Trs};
@@ -96,6 +98,7 @@ pub fn skeleton_of(scene: &ImportedScene, name: &str, names: JointNames<'_>) -> 
         }
     }
     let mut notes = scene.notes.clone();
+    let rest = rest_pose::of_joints(scene, &is_joint, &above, &from_joint, &mut notes);
     let order: Vec<usize> = file_order(scene).into_iter().filter(|i| is_joint[*i]).collect();
     let mut place = vec![None; nodes.len()];
     for (k, &i) in order.iter().enumerate() {
@@ -104,7 +107,7 @@ pub fn skeleton_of(scene: &ImportedScene, name: &str, names: JointNames<'_>) -> 
     let unit = scene.metres as f32;
     let unit = if unit.is_finite() && unit > 0.0 { unit } else { 0.01 };
     let joints = order.iter().map(|&i| {
-        let mut rest = from_joint[i];
+        let mut rest = rest[i];
         if above[i].is_none() {
             // As if below a node that is scaled to metres: `in_metres` takes it off again.
             rest.translation *= unit;
