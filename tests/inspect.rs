@@ -190,7 +190,7 @@ fn survive(bytes: &[u8], whole: &ImportedScene, bin: Option<&[u8]>) -> bool {
             evaluate::pose(&shown, animation, t, &mut pose);
         }
     }
-    let _ = diff::shown("damaged", whole, &shown, &diff::Options::default());
+    let _ = diff::scenes("damaged", whole, &shown, &diff::Options::default());
     true
 }
 

@@ -270,9 +270,9 @@ fn pair_files(old: &Path, new: &Path) -> Result<Vec<FilePair>> {
         false
     });
     let ids = |path: &Path| -> Option<Vec<String>> {
-        let shown = open(path).ok()?;
+        let scene = open(path).ok()?;
         let mut ids: Vec<String> =
-            shown.animations.iter().filter_map(|a| a.id().map(str::to_owned)).collect();
+            scene.animations.iter().filter_map(|a| a.id().map(str::to_owned)).collect();
         ids.sort();
         (!ids.is_empty()).then_some(ids)
     };
@@ -298,12 +298,12 @@ fn pair_files(old: &Path, new: &Path) -> Result<Vec<FilePair>> {
 }
 
 /// A file that only one side has.
-fn only(name: &str, shown: &ImportedScene, status: Status) -> FileDiff {
+fn only(name: &str, scene: &ImportedScene, status: Status) -> FileDiff {
     FileDiff {
         file: name.to_owned(),
         status,
         changes: Vec::new(),
-        clips: shown.animations.iter().map(|a| lone_clip(a, status)).collect(),
+        clips: scene.animations.iter().map(|a| lone_clip(a, status)).collect(),
         paths: (None, None),
     }
 }
@@ -325,7 +325,7 @@ fn lone_clip(animation: &Animation, status: Status) -> ClipDiff {
 
 fn file_pair(name: &str, old: &Path, new: &Path, options: &Options) -> Result<FileDiff> {
     let (a, b) = (open(old)?, open(new)?);
-    let mut diff = shown(name, &a, &b, options);
+    let mut diff = scenes(name, &a, &b, options);
     let names = (old.file_name(), new.file_name());
     if names.0 != names.1 && !name.is_empty() && old.parent() != new.parent() {
         let text = |n: Option<&std::ffi::OsStr>| n.unwrap_or_default().to_string_lossy().into_owned();
@@ -388,8 +388,8 @@ fn bytes(old: &Path, new: &Path, diff: &mut FileDiff) -> Result<()> {
     Ok(())
 }
 
-/// Compares what two files show.
-pub fn shown(name: &str, old: &ImportedScene, new: &ImportedScene, options: &Options) -> FileDiff {
+/// Compares what two files hold.
+pub fn scenes(name: &str, old: &ImportedScene, new: &ImportedScene, options: &Options) -> FileDiff {
     let pairs = pair::joints(&old.joints, &new.joints);
     let mut diff = FileDiff {
         file: name.to_owned(),
@@ -644,8 +644,8 @@ impl Comparison<'_> {
                     (None, None) => continue,
                     (x, _) => {
                         // What stands at rest needs no channel, unless another clip of the file moves it.
-                        let (shown, joint) = if x.is_none() { (self.old, i) } else { (self.new, k) };
-                        let elsewhere = shown.animations.iter().any(|o| o.channel(joint, path).is_some());
+                        let (scene, joint) = if x.is_none() { (self.old, i) } else { (self.new, k) };
+                        let elsewhere = scene.animations.iter().any(|o| o.channel(joint, path).is_some());
                         if elsewhere || self.options.strict {
                             let kind = if x.is_none() { "channel added" } else { "channel removed" };
                             let label = self.label(k, path);

@@ -21,9 +21,9 @@ pub struct Pose {
 }
 
 /// The pose of `animation` at `seconds`, into `out`.
-pub fn pose(shown: &ImportedScene, animation: &Animation, seconds: f64, out: &mut Pose) {
+pub fn pose(scene: &ImportedScene, animation: &Animation, seconds: f64, out: &mut Pose) {
     out.local.clear();
-    out.local.extend(shown.joints.iter().map(|j| j.rest));
+    out.local.extend(scene.joints.iter().map(|j| j.rest));
     for channel in &animation.channels {
         let local = &mut out.local[channel.joint];
         match channel.path {
@@ -32,7 +32,7 @@ pub fn pose(shown: &ImportedScene, animation: &Animation, seconds: f64, out: &mu
             Path::Rotation => local.rotation = rotation(&channel.curve, seconds),
         }
     }
-    model_space(shown.joints.iter().map(|j| j.parent), &out.local, &mut out.model);
+    model_space(scene.joints.iter().map(|j| j.parent), &out.local, &mut out.model);
 }
 
 /// Parent-local to model space; parents come before children.
