@@ -154,10 +154,12 @@ fn space(
         return best.1;
     }
     // All joints stand in a pose, or the pose has a space of its own. It has where the nodes have another size
-    // in it than in any other, or where all of them agree on it and nothing is animated.
+    // in it than in any other (files with packed positions), or where all of them agree on it and nothing is
+    // animated. A top joint that is stretched along an axis says nothing of sizes: that is a pose.
+    let lengths = [of_top.x_axis, of_top.y_axis, of_top.z_axis].map(|axis| axis.truncate().length());
+    let is_uniform = lengths.iter().all(|l| (l - lengths[0]).abs() <= 1e-2 * lengths[0]);
     let fits_size = |space: &&DMat4| {
-        let (a, b) = (space.x_axis.truncate().length(), of_top.x_axis.truncate().length());
-        (a - b).abs() <= 1e-2 * b
+        !is_uniform || (space.x_axis.truncate().length() - lengths[0]).abs() <= 1e-2 * lengths[0]
     };
     if !scene.has_animation && at_rest(&of_top) == pose.joints.len() {
         return of_top;
