@@ -313,10 +313,11 @@ impl<'a> Objects<'a> {
                         _ => {}
                     }
                 }
-                b"Pose" if content == Content::Skeleton => {
-                    if object.properties.get(2).and_then(|p| p.text()) == Some(b"BindPose") {
-                        self.poses.push(pose_nodes(&object)?);
-                    }
+                b"Pose"
+                    if content == Content::Skeleton
+                        && object.properties.get(2).and_then(|p| p.text()) == Some(b"BindPose") =>
+                {
+                    self.poses.push(pose_nodes(&object)?);
                 }
                 _ => {}
             }
