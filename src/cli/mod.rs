@@ -17,9 +17,8 @@ use crate::convert::settings::{Globs, Passes, Select};
 use crate::engine as batch;
 use crate::error::{Error, Result};
 use crate::formats::{fbx, format, gltf};
-use crate::games::anvil::container::codec::Codec;
-use crate::games::anvil::container::file as anvil;
 use crate::passes::RootMotion;
+use crate::source::{PoseRules, ReadOptions};
 
 /// Runs the program with the arguments of the process; `to` is what is written by default.
 pub fn main(to: args::To) -> ExitCode {
@@ -116,11 +115,10 @@ fn settings(args: args::Convert, to: args::To) -> Result<Settings> {
             args::RootMotionArg::Inplace => RootMotion::InPlace,
         },
         additive: args.additive,
-        thigh_roll: !args.no_thigh_roll,
-        facial: args.facial,
+        pose: PoseRules { thigh_roll: !args.no_thigh_roll, facial: args.facial },
         ..Passes::default()
     };
-    settings.anvil = anvil::Options { codec: codec(args.codec.as_deref())? };
+    settings.read = ReadOptions { codec: args.codec };
     settings.skeleton = args.skeleton;
     settings.names = args.names;
     if args.join_cutscene && settings.write.format == format::Format::YcdXml {
@@ -128,17 +126,13 @@ fn settings(args: args::Convert, to: args::To) -> Result<Settings> {
             "--join-cutscene joins clips, and ycd.xml holds the records of one dictionary",
         ));
     }
-    settings.join_cutscene = args.join_cutscene;
+    settings.join_sections = args.join_cutscene;
     settings.threads = args.threads;
     settings.bundle = args.bundle;
     settings.shard = args.shard;
     settings.force = args.force;
     settings.list = args.list;
     Ok(settings)
-}
-
-fn codec(name: Option<&str>) -> Result<Option<Codec>> {
-    name.map(|name| name.parse()).transpose()
 }
 
 fn merge(args: &args::Merge) -> Result<ExitCode> {

@@ -10,7 +10,8 @@ use serde_json::json;
 use crate::compare::sources;
 use crate::compare::verify::{Report, Summary, Worst, verify};
 use crate::error::{Error, Result};
-use crate::games::anvil::container::file as anvil;
+use crate::games::GAMES;
+use crate::source::ReadOptions;
 
 /// Options of `verify`.
 #[derive(Debug, Group)]
@@ -62,7 +63,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let options = sources::Options {
         skeleton: args.skeleton.clone(),
         names: args.names.clone(),
-        anvil: anvil::Options { codec: crate::cli::codec(args.codec.as_deref())? },
+        games: GAMES,
+        read: ReadOptions { codec: args.codec.clone() },
     };
     let summary = verify(&args.source, &args.output, &options)?;
     for problem in &summary.not_compared {

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 
+use rustc_hash::FxHashMap;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::convert::rig::fallback_name;
 use crate::error::Error;
+use crate::source::{ClipUse, Input, Source};
 use crate::model::{Clip, JointId, Property, Skeleton};
 
 /// One clip of the manifest.
@@ -177,6 +179,21 @@ pub struct ErrorRow {
     pub output: Option<String>,
 }
 
+impl UseRow {
+    /// The row of an object that the input of this relative path holds.
+    pub fn new(source: &str, one: &ClipUse) -> Self {
+        let hex = |id: &u64| format!("{id:X}");
+        UseRow {
+            class: one.class.to_owned(),
+            source: source.to_owned(),
+            id: hex(&one.id),
+            name: one.name.clone(),
+            pairs: one.pairs.iter().map(|pair| pair.each_ref().map(hex)).collect(),
+            clips: one.clips.iter().map(hex).collect(),
+        }
+    }
+}
+
 impl From<&Error> for ErrorRow {
     fn from(e: &Error) -> Self {
         ErrorRow {
@@ -227,6 +244,29 @@ pub struct DecidedRow {
 }
 
 impl DecidedRow {
+    /// How each of `inputs` was read so far: a row for each archive, and for files outside archives, of which there may
+    /// be thousands, a row for those that were read in the same ways.
+    pub fn of(inputs: &[Input], sources: &[Option<Box<dyn Source>>]) -> Vec<Self> {
+        let mut rows: Vec<DecidedRow> = Vec::new();
+        let mut shared: FxHashMap<Vec<String>, usize> = FxHashMap::default();
+        for (input, source) in inputs.iter().zip(sources) {
+            let Some(source) = source else { continue };
+            let decided = source.assumptions();
+            if decided.is_empty() {
+                continue;
+            }
+            if source.shares_assumptions() {
+                if let Some(row) = shared.get(&decided) {
+                    rows[*row].alike += 1;
+                    continue;
+                }
+                shared.insert(decided.clone(), rows.len());
+            }
+            rows.push(DecidedRow { source: input.relative.clone(), alike: 0, decided });
+        }
+        rows
+    }
+
     /// The input, and how many others the row speaks of.
     pub fn inputs(&self) -> String {
         match self.alike {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use crate::engine::journal::{Place, Records};
+use crate::engine::journal::{RecordSpan, Records};
 use crate::engine::output::{write_whole, write_whole_with};
 use crate::error::Result;
 use crate::report::manifest::{ClipRow, Manifest, Rows, Totals};
@@ -14,7 +14,7 @@ use crate::report::manifest::{ClipRow, Manifest, Rows, Totals};
 #[derive(Debug, Clone)]
 pub struct Listed {
     /// Its record in the journal.
-    pub place: Place,
+    pub record: RecordSpan,
     /// Other places of its clip, where the record does not name them.
     pub also_at: Vec<String>,
 }
@@ -95,7 +95,7 @@ pub fn write(
     let path = out.join(format!("manifest{tag}.json"));
     type Out<'a> = BufWriter<&'a mut File>;
     let files = |rows: &mut Rows<'_, Out<'_>>| {
-        listed.iter().try_for_each(|one| rows.row(&records.head(one.place).map_err(io::Error::other)?.file))
+        listed.iter().try_for_each(|one| rows.row(&records.head(one.record).map_err(io::Error::other)?.file))
     };
     let clips = |rows: &mut Rows<'_, Out<'_>>| {
         listed.iter().try_for_each(|one| {
@@ -107,7 +107,7 @@ pub fn write(
                 row.also_at.clone_from(&one.also_at);
                 rows.row(&row)
             };
-            records.rows(one.place, row)
+            records.rows(one.record, row)
         })
     };
     write_whole_with(&path, tag, |file| {

@@ -9,3 +9,6 @@ pub mod scene;
 pub mod skeleton;
 pub mod skeleton_fbx;
 pub mod skeleton_gltf;
+
+/// Endings of the files that are read, with the dot.
+pub const ENDINGS: &[&str] = &[".glb", ".gltf", ".fbx"];

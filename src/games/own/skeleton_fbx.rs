@@ -17,8 +17,9 @@ use std::collections::HashMap;
 
 use glam::{DQuat, DVec3, Vec3};
 
+use crate::source::JointScheme;
 use crate::error::{Error, ErrorKind, Result};
-use crate::games::own::skeleton::{Naming, SkeletonFile};
+use crate::games::own::skeleton::SkeletonFile;
 use crate::games::own::skeleton_gltf::{FileJoint, Hint, Turn, compose, to_model, top_down};
 use crate::io::bytes::Cursor;
 use crate::model::Trs;
@@ -63,11 +64,11 @@ struct Model<'a> {
     settings: Settings<'a>,
 }
 
-/// Reads a skeleton. `naming` says what joint names stand for.
+/// Reads a skeleton. `ids` says what joint names stand for.
 ///
 /// # Errors
 /// Malformed: records that do not fit each other, models in a loop. Unsupported: no limb.
-pub fn read(bytes: &[u8], name: &str, naming: Naming) -> Result<SkeletonFile> {
+pub fn read(bytes: &[u8], name: &str, ids: &dyn JointScheme) -> Result<SkeletonFile> {
     let mut c = Cursor::new(bytes, 0);
     c.skip(MAGIC.len(), "the magic")?;
     let wide = c.u32("the version")? >= 7500;
@@ -165,7 +166,7 @@ pub fn read(bytes: &[u8], name: &str, naming: Naming) -> Result<SkeletonFile> {
         (false, true) => Hint::Sure(Turn::EveryJoint),
         (false, false) => Hint::Likely(Turn::TopJoints),
     };
-    to_model(name, joints, hint, naming)
+    to_model(name, joints, hint, ids)
 }
 
 /// The next record of a list, or `None` at its end.

@@ -20,9 +20,9 @@
 use glam::{DMat4, DQuat, DVec3, Quat, Vec3};
 use serde::Deserialize;
 
+use crate::source::JointScheme;
 use crate::error::{Error, ErrorKind, Result};
-use crate::games::own::skeleton::{Naming, SkeletonFile};
-use crate::games::rage::names as rage;
+use crate::games::own::skeleton::SkeletonFile;
 use crate::io::bytes::Cursor;
 use crate::model::{Joint, JointId, Skeleton, Trs};
 
@@ -79,11 +79,11 @@ pub(super) struct FileJoint {
     pub rest: Trs,
 }
 
-/// Reads a skeleton. `naming` says what joint names stand for.
+/// Reads a skeleton. `ids` says what joint names stand for.
 ///
 /// # Errors
 /// Malformed: no glTF, nodes that are no forest, transforms that are no numbers. Unsupported: no joint.
-pub fn read(bytes: &[u8], name: &str, naming: Naming) -> Result<SkeletonFile> {
+pub fn read(bytes: &[u8], name: &str, ids: &dyn JointScheme) -> Result<SkeletonFile> {
     let json = if bytes.starts_with(b"glTF") { json_chunk(bytes)? } else { bytes };
     let json = json.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(json);
     let document: Document = serde_json::from_slice(json)
@@ -129,7 +129,7 @@ pub fn read(bytes: &[u8], name: &str, naming: Naming) -> Result<SkeletonFile> {
     } else {
         Hint::Likely(Turn::EveryJoint)
     };
-    to_model(name, file_joints, hint, naming)
+    to_model(name, file_joints, hint, ids)
 }
 
 /// What a file says of the way it was turned, before its rest pose is looked at.
@@ -144,7 +144,7 @@ pub(super) fn to_model(
     name: &str,
     mut joints: Vec<FileJoint>,
     hint: Hint,
-    naming: Naming,
+    ids: &dyn JointScheme,
 ) -> Result<SkeletonFile> {
     let mut notes = Vec::new();
     if joints.is_empty() {
@@ -174,7 +174,7 @@ pub(super) fn to_model(
     }
     let turn = match hint {
         Hint::Sure(turn) => turn,
-        Hint::Likely(likely) => fitting_turn(&joints, naming).unwrap_or(likely),
+        Hint::Likely(likely) => fitting_turn(&joints, ids).unwrap_or(likely),
     };
     notes.push(
         match turn {
@@ -186,16 +186,13 @@ pub(super) fn to_model(
     );
     let mut roots = joints.iter().filter(|j| j.parent.is_none()).count();
     let model = joints.into_iter().map(|joint| {
-        let mut id = naming.joint_id(&joint.name);
-        // A root bone has tag 0 whatever it is called (notes, 9), where it is alone and no ped's.
-        let is_named = rage::ped_bone_by_name(&joint.name).is_some() || joint.name.starts_with("tag_");
-        if naming == Naming::Rage
-            && roots == 1
+        let mut id = ids.joint_id(&joint.name);
+        if roots == 1
             && joint.parent.is_none()
-            && !is_named
             && id != JointId::RootMotion
+            && let Some(root) = ids.lone_root_id(&joint.name)
         {
-            id = JointId::RageTag(0);
+            id = root;
             roots = 0;
         }
         let rest = match (turn, joint.parent) {
@@ -236,17 +233,13 @@ fn is_z_up_node(q: Quat) -> bool {
     q.as_dquat().dot(Z_UP.inverse()).abs() > 0.99996
 }
 
-/// The turn under which the rest pose fits the ped table, where at least four of its bones below the top are
+/// The turn under which the rest pose fits the game's known one, where at least four of its joints below the top are
 /// there, one way fits twice as well as the other and well at all.
-fn fitting_turn(joints: &[FileJoint], naming: Naming) -> Option<Turn> {
-    if naming != Naming::Rage {
-        return None;
-    }
+fn fitting_turn(joints: &[FileJoint], ids: &dyn JointScheme) -> Option<Turn> {
     let mut count = 0;
     let (mut every, mut top) = (0.0, 0.0);
     for joint in joints.iter().filter(|j| j.parent.is_some()) {
-        let Some(bone) = rage::ped_bone_by_name(&joint.name) else { continue };
-        let (Some(translation), Some(rotation)) = (bone.translation, bone.rotation) else { continue };
+        let Some(Trs { translation, rotation, .. }) = ids.known_rest(&joint.name) else { continue };
         // Metres and half radians: a bone is some decimetres long, so both weigh alike.
         let miss = |t: &Trs| {
             let turn = 1.0 - f64::from(t.rotation.dot(rotation)).abs().min(1.0);

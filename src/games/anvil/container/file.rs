@@ -1,6 +1,6 @@
 //! The front of Anvil's containers: a `.forge`, a `.data` or a loose resource, read entry by entry from many threads.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -105,7 +105,7 @@ impl std::fmt::Display for Decision {
 
 /// An opened file of Anvil's. Shared by threads: everything is read by position.
 #[derive(Debug)]
-pub struct AnvilSource {
+pub struct AnvilFile {
     path: PathBuf,
     stem: String,
     extension: String,
@@ -134,13 +134,13 @@ impl std::fmt::Debug for Content {
 }
 
 /// Opens the file at `path`; errors name it.
-pub fn open(path: &Path, options: &Options) -> Result<AnvilSource> {
+pub fn open(path: &Path, options: &Options) -> Result<AnvilFile> {
     FileAt::open(path)
-        .and_then(|file| AnvilSource::new(Box::new(file), path, options))
+        .and_then(|file| AnvilFile::new(Box::new(file), path, options))
         .map_err(|e| e.in_file(path))
 }
 
-impl AnvilSource {
+impl AnvilFile {
     /// A source over any bytes; `path` gives stem and extension, which name and prove loose resources.
     pub fn new(source: Source, path: &Path, options: &Options) -> Result<Self> {
         let part = |part: Option<&OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
@@ -180,7 +180,7 @@ impl AnvilSource {
                 Content::Whole { source, entry }
             }
         };
-        Ok(AnvilSource {
+        Ok(AnvilFile {
             path: path.to_owned(),
             stem,
             extension,
@@ -254,7 +254,7 @@ impl AnvilSource {
         }
     }
 
-    /// Reads and unpacks entry `index` (its position in [`AnvilSource::entries`]) without looking at its objects.
+    /// Reads and unpacks entry `index` (its position in [`AnvilFile::entries`]) without looking at its objects.
     pub fn unpack<'s>(&self, index: usize, scratch: &'s mut Scratch) -> Result<Unpacked<'s>> {
         let entry = self.entry(index)?;
         let unpacked = self.read(entry, &mut scratch.packed).and_then(|packed| {
@@ -264,7 +264,7 @@ impl AnvilSource {
         unpacked.map_err(|e| self.place(entry, e))
     }
 
-    /// Calls `visit` with every object of entry `index` (its position in [`AnvilSource::entries`]), in stored order.
+    /// Calls `visit` with every object of entry `index` (its position in [`AnvilFile::entries`]), in stored order.
     /// A damaged object is an `Err` in its turn; the `Err` that is returned is of the entry as a whole. Errors name file
     /// and entry, with offsets in the entry or in its unpacked container.
     pub fn for_each_object(
@@ -323,16 +323,4 @@ impl AnvilSource {
         let error = if self.kind == Kind::Forge { error.in_entry(entry.label()) } else { error };
         error.in_file(&self.path)
     }
-}
-
-/// For archives given together, in order: which entries of each (positions in its list) a later one replaces by their
-/// id, as a patch does.
-pub fn superseded(archives: &[&[Entry]]) -> Vec<Vec<usize>> {
-    let mut later: HashSet<u64> = HashSet::new();
-    let mut replaced = vec![Vec::new(); archives.len()];
-    for (entries, replaced) in archives.iter().zip(&mut replaced).rev() {
-        replaced.extend(entries.iter().enumerate().filter(|(_, e)| later.contains(&e.id)).map(|(i, _)| i));
-        later.extend(entries.iter().map(|e| e.id));
-    }
-    replaced
 }

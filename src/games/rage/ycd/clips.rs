@@ -15,6 +15,7 @@ use crate::games::rage::ycd::dictionary::{
     Animation, AttributeValue, ClipProperty, ClipRecord, Dictionary, Part, TrackFormat, TrackId,
 };
 use crate::games::rage::ycd::sequence::Coding;
+use crate::source::Clips;
 use crate::model::{
     Clip, ClipId, Clock, Curve, EDGE_S, Event, Interpolation, Joint, JointId, OtherTrack, Positions,
     Property, Skeleton, Target, Timeline, Track, Trs, Values, Window,
@@ -29,17 +30,6 @@ const MOVER: [u8; 2] = [5, 6];
 /// Tags of `SKEL_Pelvis` and `SKEL_Spine_Root`.
 const PELVIS: u16 = 11816;
 const SPINE_ROOT: u16 = 57597;
-
-/// What one dictionary gives.
-#[derive(Debug, Default)]
-pub struct Clips {
-    /// The clips that could be read, by name, then id.
-    pub clips: Vec<Clip>,
-    /// Clips and animations that could not.
-    pub errors: Vec<Error>,
-    /// What concerns the whole dictionary, one sentence each.
-    pub notes: Vec<String>,
-}
 
 /// Counts of a dictionary, for the census.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

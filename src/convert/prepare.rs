@@ -3,39 +3,16 @@
 use std::sync::Arc;
 
 use crate::convert::rig;
-use crate::convert::rig::{JointNames, Rig};
+use crate::convert::rig::Rig;
 use crate::convert::settings::{Additive, Passes, Settings};
 use crate::error::Result;
 use crate::formats::format;
 use crate::formats::format::Files;
 use crate::formats::scene::Scene;
-use crate::model::{Clip, JointId, Skeleton};
+use crate::model::{Clip, Skeleton};
 use crate::passes as resample;
 use crate::passes::{AdditiveBase, RootMotion};
-use crate::report::manifest::ClipRow;
-
-/// What GTA V does to a pose by code of its own; clips of other games have none of these bones.
-fn rage(clip: &mut Clip, skeleton: &Skeleton, names: &dyn JointNames, passes: &Passes) {
-    if passes.facial {
-        let joints = crate::games::rage::pose_rules::apply_facial_guesses(clip, skeleton);
-        if joints > 0 {
-            clip.warnings.push(format!(
-                "{joints} facial tracks (24 to 26) move their bones by guesses of CodeWalker's, as --facial asks"
-            ));
-        }
-    }
-    if passes.thigh_roll {
-        let rolls = crate::games::rage::pose_rules::follow_thighs(clip, skeleton);
-        if !rolls.is_empty() {
-            let name = |tag| {
-                let id = JointId::RageTag(tag);
-                names.joint_name(id).map_or_else(|| rig::fallback_name(id), str::to_owned)
-            };
-            let rolls: Vec<String> = rolls.into_iter().map(name).collect();
-            clip.extras.insert(ClipRow::THIGH_ROLLS.to_owned(), rolls.into());
-        }
-    }
-}
+use crate::source::{Names, game};
 
 /// The passes and the rig: clips as read to clips as written, and what they stand on. `base` is the clip that
 /// additive ones are composed on, where one is named.
@@ -45,7 +22,7 @@ fn rage(clip: &mut Clip, skeleton: &Skeleton, names: &dyn JointNames, passes: &P
 pub fn prepare(
     clips: &mut [Clip],
     skeleton: &Skeleton,
-    names: &dyn JointNames,
+    names: &Names,
     passes: &Passes,
     base: Option<&Clip>,
 ) -> Result<Skeleton> {
@@ -59,14 +36,16 @@ pub fn prepare(
 pub(crate) fn prepare_on(
     clips: &mut [Clip],
     skeleton: &Skeleton,
-    names: &dyn JointNames,
+    names: &Names,
     passes: &Passes,
     slerps: bool,
     base: Option<&Clip>,
     build: impl Fn(&[Clip]) -> Result<Rig>,
 ) -> Result<Rig> {
     for clip in clips.iter_mut() {
-        rage(clip, skeleton, names, passes);
+        if let Some(game) = game::by_code(names.games(), clip.game) {
+            game.pose_rules(clip, skeleton, &passes.pose, names);
+        }
     }
     let quantize = passes.quantize;
     let mut built = build(clips)?;
@@ -178,7 +157,7 @@ pub(crate) fn options_for(clips: &mut [Clip], rig: &Skeleton, settings: &Setting
 pub fn pack(
     clips: &mut [Clip],
     skeleton: &Skeleton,
-    names: &dyn JointNames,
+    names: &Names,
     stem: &str,
     settings: &Settings,
 ) -> Result<(Files, Skeleton)> {
