@@ -1,4 +1,5 @@
-//! `check`: decodes everything, writes nothing, and counts: the census to hold against the seed's.
+//! `check`: decodes everything, writes nothing, and counts: the census, to compare with docs/formats/README.md,
+//! section 2.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -74,7 +75,7 @@ pub struct Census {
     pub rage: ycd::Census,
     /// How Anvil's inputs were read, where the formats leave it open.
     pub decided: Vec<DecidedRow>,
-    /// What of the inputs' containers contradicts the notes or was read otherwise than usual; how often.
+    /// What of the inputs' containers contradicts docs/formats or was read otherwise than usual; how often.
     pub notes: Vec<NoteCount>,
     /// What was refused, and why.
     pub refused: Vec<ErrorRow>,

@@ -22,11 +22,12 @@ const LOOK_THROUGH_BYTES: u64 = 64 << 20;
 const KEPT_BYTES: u64 = 48 << 20;
 
 /// Classes of large entries that are passed over in archives of the 64-bit generation that are not looked through
-/// whole: there each resource has an entry of its own (seed: the classes by which objects of an install repeat).
+/// whole: there each resource has an entry of its own (docs/formats/anvil.md,
+/// section 2.5.2: the classes whose objects repeat).
 const ASSETS: [&[u8]; 6] =
     [b"Mesh", b"MeshShape", b"SoundBao", b"TextureMap", b"TextureMapSpec", b"NavMeshManager"];
 
-/// Version of an archive from which on ids have 64 bits (notes 1.4).
+/// Version of an archive from which on ids have 64 bits (docs/formats/anvil.md, section 1.4).
 const FIRST_64_BIT_VERSION: u32 = 27;
 
 /// Everything that a look into the inputs finds.

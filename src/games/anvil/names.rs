@@ -85,7 +85,7 @@ mod tests {
         for (crc, name) in &table.names {
             assert_eq!(crc32fast::hash(name.as_bytes()), *crc, "{name}");
         }
-        // Known from the notes: the bone that holds the pelvis height.
+        // docs/formats/anvil.md, section 4.2: the bone that holds the pelvis height.
         assert_eq!(table.get(0x2C52_CBB0), Some("Reference"));
     }
 

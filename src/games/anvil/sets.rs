@@ -23,8 +23,8 @@ pub struct AnimSet {
 
 /// Decodes an AnimSet.
 ///
-/// Body, little-endian (seed, AnimSet): u8 managed, u32 id, u32 class 31984F55, u32 0, u32 count, the pairs (u32 id,
-/// u32 class 9DE9A987, u32, u32), u8 0 or 1; to the exact end.
+/// Body, little-endian (docs/formats/anvil.md, section 4.7): u8 managed, u32 id, u32 class 31984F55, u32 0, u32
+/// count, the pairs (u32 id, u32 class 9DE9A987, u32, u32), u8 0 or 1; to the exact end.
 ///
 /// # Errors
 /// A body that departs from this.
@@ -75,9 +75,9 @@ fn decode(object: &Object) -> Result<AnimSet> {
 
 /// The clips that an Entity's AnimComponents name, in order, without repeats; empty where it has none.
 ///
-/// An AnimComponent (seed, Entity use) is an embedded object: u64 id, u32 class 8C8AA19D, four base bytes, u32 count
-/// and as many ten-byte references: 1, a mode, u64 ClassID; or 3 and nine zeros for none. Entities are not read as a
-/// whole: each place with the class word counts whose references all have that form.
+/// An AnimComponent (docs/formats/anvil.md, section 4.8) is an embedded object: u64 id, u32 class 8C8AA19D, four base
+/// bytes, u32 count and as many ten-byte references: 1, a mode, u64 ClassID; or 3 and nine zeros for none. Entities
+/// are not read as a whole: each place with the class word counts whose references all have that form.
 pub fn entity_clips(object: &Object) -> Vec<u64> {
     let mut clips = Vec::new();
     let mut seen = HashSet::new();

@@ -22,8 +22,8 @@ const TRANSFORMS: usize = 64;
 
 /// Decodes a Skeleton.
 ///
-/// Only older and newer games of the engine are documented (notes 5), so bones are found by what must hold in any
-/// of them and not by the sizes of what stands between:
+/// Only older and newer games of the engine are documented (docs/formats/anvil.md, section 5), so bones are found by
+/// what must hold in any of them and not by the sizes of what stands between:
 ///
 /// | Field | 64-bit ids | 32-bit ids |
 /// |---|---|---|

@@ -187,7 +187,8 @@ pub(super) fn to_model(
     let mut roots = joints.iter().filter(|j| j.parent.is_none()).count();
     let model = joints.into_iter().map(|joint| {
         let mut id = naming.joint_id(&joint.name);
-        // A root bone has tag 0 whatever it is called (notes, 9), where it is alone and no ped's.
+        // A root bone has tag 0 whatever it is called (docs/formats/rage.md, section 9), where it is alone and no
+        // ped's.
         let is_named = rage::ped_bone_by_name(&joint.name).is_some() || joint.name.starts_with("tag_");
         if naming == Naming::Rage
             && roots == 1

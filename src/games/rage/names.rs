@@ -101,7 +101,7 @@ pub fn tag_name(tag: u16) -> String {
 }
 
 /// Tag of a bone that is not in the ped table: ELF hash of the upper-cased name, modulo 0xFE8F, plus 0x170
-/// (notes, 9; held on all vehicle and prop bones). A root bone has tag 0 whatever it is called.
+/// (docs/formats/rage.md, section 9; held on all vehicle and prop bones). A root bone has tag 0 whatever it is called.
 pub fn bone_hash(name: &str) -> u16 {
     let mut h = 0_u32;
     for byte in name.bytes() {
@@ -172,7 +172,7 @@ fn joaat_of(bytes: impl Iterator<Item = u8>) -> u32 {
     h.wrapping_add(h << 15)
 }
 
-/// Names of tags, properties and attributes whose hashes occur in clips (notes, 3).
+/// Names of tags, properties and attributes whose hashes occur in clips (docs/formats/rage.md, section 3).
 const HASH_NAMES: [&str; 18] = [
     "allowed",
     "armsik",
@@ -215,7 +215,7 @@ pub fn hash_of_text(text: &str) -> u32 {
         .unwrap_or_else(|| joaat_of(text.bytes()))
 }
 
-/// Names of the track numbers from 0 on (notes, 6).
+/// Names of the track numbers from 0 on (docs/formats/rage.md, section 6).
 const TRACK_NAMES: [&str; 54] = [
     "boneTranslation",
     "boneRotation",
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn tags_of_names() {
-        // Tags that vehicles and props of the game store (notes, 9).
+        // Tags that vehicles and props of the game store (docs/formats/rage.md, section 9).
         assert_eq!(bone_hash("wheel_lf"), 27922);
         assert_eq!(bone_hash("door_dside_f"), 60963);
         assert_eq!(bone_hash("IK_L_Hand"), 36029);
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn hashes() {
-        // Values stored in clips of the game (notes, 3); the empty text hashes to 0.
+        // Values stored in clips of the game (docs/formats/rage.md, section 3); the empty text hashes to 0.
         assert_eq!(joaat("initialoffsetposition"), 839_617_379);
         assert_eq!(joaat("InitialOffsetRotation"), 1_144_887_015);
         assert_eq!(joaat(""), 0);

@@ -1,4 +1,4 @@
-//! Skeletons of RAGE resources: .ydr, .ydd and .yft of both editions (notes, RAGE 9).
+//! Skeletons of RAGE resources: .ydr, .ydd and .yft of both editions (docs/formats/rage.md, section 9).
 //!
 //! Where the skeleton is:
 //!

@@ -2,19 +2,19 @@
 //!
 //! **Smallest three**: of a unit quaternion the largest component is left out and made again as the
 //! non-negative root that gives unit length; the other three, in component order, stand as unsigned numbers
-//! `v` with the value `(v / max x 2 - 1) / sqrt(2)` (seed, Track blocks). The index of the omitted component is
-//! 0 x, 1 y, 2 z, 3 w.
+//! `v` with the value `(v / max x 2 - 1) / sqrt(2)` (docs/formats/anvil.md, sections 4.4 and 4.6). The index of the
+//! omitted component is 0 x, 1 y, 2 z, 3 w.
 //!
 //! | Function | Bytes | Layout | Source |
 //! |---|---|---|---|
-//! | [`smallest_three_10`] | 4 | u32: index bits 30-31; components bits 20-29, 10-19, 0-9 | seed, kind 3 |
-//! | [`smallest_three_15`] | 6 | u16 x 3: components in the low 15 bits; bit 15 of word 0 is the index's low bit, of word 1 its high bit, of word 2 always 0 | seed, kind 4 |
-//! | [`smallest_three_15_sws`] | 6 | the same, in the steps and widths of the game's own unpack | seed, PackedQuat48 |
-//! | [`smallest_three_20`] | 8 | u64: components bits 8-27, bits 52-63 then 0-7 (`low8 << 12 \| high12`), bits 32-51; index bits 30-31; bits 28-29 always 0 | seed, kind 5 |
-//! | [`xyz_positive_w`] | 12 | f32 x 3: x, y, z; w the non-negative root | seed, kinds 8 (RR) and 6 (SWS) |
-//! | [`z_rotation`] | 2 | u16: low 15 bits one of z and w, the other the non-negative root; x = y = 0; top bit: which | seed, kind 7; notes 4.1 |
+//! | [`smallest_three_10`] | 4 | u32: index bits 30-31; components bits 20-29, 10-19, 0-9 | anvil.md 4.4, kind 3 |
+//! | [`smallest_three_15`] | 6 | u16 x 3: components in the low 15 bits; bit 15 of word 0 is the index's low bit, of word 1 its high bit, of word 2 always 0 | anvil.md 4.4, kind 4 |
+//! | [`smallest_three_15_sws`] | 6 | the same, in the steps and widths of the game's own unpack | anvil.md 4.6.1 |
+//! | [`smallest_three_20`] | 8 | u64: components bits 8-27, bits 52-63 then 0-7 (`low8 << 12 \| high12`), bits 32-51; index bits 30-31; bits 28-29 always 0 | anvil.md 4.4, kind 5 |
+//! | [`xyz_positive_w`] | 12 | f32 x 3: x, y, z; w the non-negative root | anvil.md 4.4, kind 8; 4.6, kind 6 |
+//! | [`z_rotation`] | 2 | u16: low 15 bits one of z and w, the other the non-negative root; x = y = 0; top bit: which | anvil.md 4.4, kind 7; 4.1 |
 //!
-//! Sums and roots are taken in f64: in f32 a w near zero is off by up to 5e-6 (notes 4.2).
+//! Sums and roots are taken in f64: in f32 a w near zero is off by up to 5e-6 (docs/formats/anvil.md, section 4.2).
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -41,7 +41,7 @@ impl Batch {
     }
 }
 
-/// Value of a component of `max`, as `(2 v - max) / (max sqrt(2))`: the seed's formula with one rounding instead
+/// Value of a component of `max`, as `(2 v - max) / (max sqrt(2))`: the formula above with one rounding instead
 /// of three, since the numerator is whole.
 #[inline(always)]
 fn component<const MAX: i32>(v: u32) -> f64 {
@@ -119,7 +119,7 @@ pub fn smallest_three_20(bytes: &[u8], out: &mut Vec<Quat>) -> Batch {
     })
 }
 
-/// The f32 nearest sqrt(2)/32767, widened (seed: the constant of the game's unpack).
+/// The f32 nearest sqrt(2)/32767, widened (docs/formats/anvil.md, section 4.6.1).
 const SWS_STEP: f64 = f64::from_bits(0x3F06_A0CB_A000_0000);
 /// The f32 nearest 1/sqrt(2).
 const SWS_HALF: f32 = FRAC_1_SQRT_2 as f32;
@@ -167,10 +167,11 @@ pub struct ZRotation {
 
 /// Decodes one track of 2-byte keys that turn about z and appends it to `out`. Bytes short of a key are left.
 ///
-/// The low 15 bits are z and w is the root on every key that the seed matched. The top bit is not settled: Unity
-/// packs the smaller of z and w and needs a bit for which (notes 4.1), so a set bit is read as "w is stored, z is
-/// the root". Where a track has keys of both sorts and moves more smoothly with the bit ignored, it is ignored, for
-/// the whole track: of single sparse keys the wrong reading may well be the nearer one.
+/// The low 15 bits are z and w is the root on every key that was matched with a bind rotation. The top bit is not
+/// settled: Unity packs the smaller of z and w and needs a bit for which (docs/formats/anvil.md, section 4.1), so a
+/// set bit is read as "w is stored, z is the root". Where a track has keys of both sorts and moves more smoothly with
+/// the bit ignored, it is ignored, for the whole track: of single sparse keys the wrong reading may well be the
+/// nearer one.
 ///
 /// Smoothness is the sum of the changes of angular step, not of the steps: ignoring a bit that counts folds the
 /// motion at 45 degrees of half angle, which makes no step longer but turns the motion round.
@@ -246,7 +247,7 @@ mod tests {
         }
     }
 
-    /// The four word patterns whose lanes the seed states, and the steps of the executed unpack.
+    /// The four word patterns of docs/formats/anvil.md, section 4.6.1, and the steps of the executed unpack.
     #[test]
     fn shaun_white_word_patterns() {
         let a = |v: u32| ((f64::from(v) * SWS_STEP) as f32) - (0.5f64.sqrt() as f32);

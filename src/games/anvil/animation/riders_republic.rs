@@ -15,7 +15,8 @@ pub const GAME: &str = "RR";
 
 /// Decodes an Animation.
 ///
-/// Body, little-endian, from the byte after the extension word (seed, Body order; names: notes 3, equal CRC-32):
+/// Body, little-endian, from the byte after the extension word (docs/formats/anvil.md, section 4.3; names:
+/// section 3):
 ///
 /// | Offset | Size | Type | Field |
 /// |---|---|---|---|
@@ -23,8 +24,8 @@ pub const GAME: &str = "RR";
 /// | 0x1 | 4 | f32 | Length, seconds |
 /// | 0x5 | 4 | u32 | AnimationKey |
 /// | 0x9 | 4 | u32 | 322B96B8, not known, 0 |
-/// | 0xD | 4 + 2A | u32, u16[] | TeleportAtTime, empty in the seed's census |
-/// | 17+2A | 4 + 2B | u32, u16[] | 251905D9, not known, empty in the seed's census |
+/// | 0xD | 4 + 2A | u32, u16[] | TeleportAtTime, empty on all known clips |
+/// | 17+2A | 4 + 2B | u32, u16[] | 251905D9, not known, empty on all known clips |
 /// | 21+2A+2B | 4 | bool[4] | Additive, AdditiveWithAlwaysMatchBlendLength, UseGlobalCoordsForReferenceBone, IsStreamed |
 /// | 25+2A+2B | 4 | u32 | event count |
 /// | 29+2A+2B | | objects | AnimTrackEvents, not decoded |

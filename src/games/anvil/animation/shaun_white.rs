@@ -15,8 +15,8 @@ pub const GAME: &str = "SWS";
 
 /// Decodes an Animation.
 ///
-/// Body, little-endian, from the table's first byte (seed, Shaun White Skateboarding; readings marked D are the
-/// notes' and not proven):
+/// Body, little-endian, from the table's first byte (docs/formats/anvil.md, section 4.5; readings marked D
+/// are inferred):
 ///
 /// | Offset | Size | Type | Field |
 /// |---|---|---|---|

@@ -1,7 +1,7 @@
 //! Track blocks of Anvil, what Riders Republic and Shaun White Skateboarding share: the walk over the blocks,
 //! key times, values, and the census of what was met.
 //!
-//! Riders Republic (seed, Track blocks):
+//! Riders Republic (docs/formats/anvil.md, section 4.4):
 //!
 //! | Offset | Size | Type | Field |
 //! |---|---|---|---|
@@ -12,7 +12,7 @@
 //! | 9+T | K x width | | values |
 //!
 //! The marker's low six bits count the mask bytes; its high bits are 0x40, 0x80 or 0xC0. A set bit is a key at
-//! that frame of 1/30 s, least significant bit first (notes 4.2); K bits are set.
+//! that frame of 1/30 s, least significant bit first (docs/formats/anvil.md, section 4.2); K bits are set.
 //!
 //! | Kind | Bytes | Value | | Kind | Bytes | Value |
 //! |---|---|---|---|---|---|---|
@@ -22,7 +22,7 @@
 //! | 7 | 2 | rotation about z | | 21, 22 | 4 | not known |
 //! | 8 | 12 | rotation, f32 x, y, z | | 25 | 8 | not known |
 //!
-//! Shaun White Skateboarding (seed, its own section):
+//! Shaun White Skateboarding (docs/formats/anvil.md, section 4.6):
 //!
 //! | Offset | Size | Type | Field |
 //! |---|---|---|---|
@@ -37,7 +37,7 @@
 //! | 4 | 6 / 2 | rotation, 15-bit smallest three, in the game's own steps |
 //! | 5 | 8 / 4 | rotation, 20-bit smallest three |
 //! | 6 | 12 / 4 | rotation, f32 x, y, z |
-//! | 7 | 12 / 4 | translation, f32 x 3 (notes 4.1: the numbering of the engine's first game; unknown in the seed) |
+//! | 7 | 12 / 4 | translation, f32 x 3 (D, by the numbering of the engine's first game: anvil.md 4.1) |
 //! | 8 | 4 / 4 | translation, x bits 21-31, y bits 10-20, z bits 0-9, two's complement, mm |
 //! | 9 | 6 / 2 | translation, i16 x 3, mm |
 //! | 10 | 4 / 4 | one f32 that moves no bone: kept raw |
@@ -61,7 +61,7 @@ use crate::model::{
 
 /// A key further than this behind the length is past it: lengths are f32, times are whole ticks.
 const PAST_S: f64 = 1e-4;
-/// What the seed grants: all times are within Length + 1/30 s.
+/// All times are within Length + 1/30 s (docs/formats/anvil.md, section 4.4).
 const GRACE_S: f64 = 1.0 / 30.0;
 /// A last key further than this (in ticks of 1/60 s) from length x 60 is not on it. The f32 length of the longest
 /// track that u16 times allow is exact to 0.004 ticks.
@@ -244,7 +244,7 @@ pub struct KindCount {
     pub keys: u64,
 }
 
-/// What decoding met: totals and departures from what the seed holds to be always so. Sums with `+=`.
+/// What decoding met: totals, and anomalies: what docs/formats/anvil.md says never happens. Sums with `+=`.
 ///
 /// Whatever breaks the framing (a mask whose bits are not K, a wrong in-memory size, an end that is not exact) is
 /// no count here but an error of the clip.
@@ -283,7 +283,7 @@ fn markers<S: Serializer>(counts: &[u64; 4], serializer: S) -> Result<S::Ok, S::
 
 macro_rules! departures {
     ($($(#[$doc:meta])* $field:ident = $text:literal,)*) => {
-        /// Counts of what departs from the seed's "always so".
+        /// Counts of what docs/formats/anvil.md says never happens.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
         pub struct Departures {
             $($(#[$doc])* pub $field: u64,)*
@@ -313,7 +313,7 @@ departures! {
     kind_5_bits_28_29 = "keys of kind 5 with bit 28 or 29 set",
     /// Riders Republic tracks whose size word is more than eight bytes off the stored payload.
     size_word_off = "tracks whose size word is more than 8 bytes off their payload",
-    /// Tracks without a key (Riders Republic; the seed shows none).
+    /// Tracks without a key (Riders Republic; none is known).
     tracks_without_keys = "tracks without a key, left out",
     /// Keys whose time is not after the key before; left out.
     keys_not_rising = "keys whose time does not rise, left out",
@@ -321,9 +321,9 @@ departures! {
     keys_past_length = "keys past the clip's length",
     /// Keys after Length + 1/30 s.
     keys_past_grace = "keys past the clip's length by more than 1/30 s",
-    /// Shaun White tracks whose last key is not on length x 60 (25 in the seed's census).
+    /// Shaun White tracks whose last key is not on length x 60 (25 are known).
     last_key_off_length = "tracks whose last key is not on length x 60",
-    /// Shaun White clips whose second layout word is not the first (99 in the seed's census).
+    /// Shaun White clips whose second layout word is not the first (99 are known).
     layout_word_differs = "clips whose second layout word is not the first",
     /// Riders Republic clips with 322B96B8, TeleportAtTime or 251905D9 other than empty.
     fields_not_empty = "clips with a field that is empty throughout the seed's census",

@@ -1,9 +1,9 @@
 //! Anvil's data containers: packed blocks behind a magic. An entry's payload is a chain of them.
 //!
-//! Before the payload (notes 1.7): in versions 25 and 26 a header of 0x1B8 bytes that starts with `FILEDATA`; in some
-//! files four bytes (a checksum). Both are found by the magics, not assumed.
+//! Before the payload (docs/formats/anvil.md, section 1.7): in versions 25 and 26 a header of 0x1B8 bytes that starts
+//! with `FILEDATA`; in some files four bytes (a checksum). Both are found by the magics, not assumed.
 //!
-//! Container header (notes 2.1):
+//! Container header (docs/formats/anvil.md, section 2.1):
 //!
 //! | Offset | Size | Field | Confidence |
 //! |---|---|---|---|
@@ -12,11 +12,11 @@
 //! | 10 | 1 | algorithm ([`crate::games::anvil::container::codec`]) | A |
 //! | 11 | 4 | u16 largest unpacked and u16 largest packed block, or one u32; bit 31 set: table form, clear: streaming form | B |
 //!
-//! Table form (notes 2.2): block count (u16 or u32), per block {unpacked, packed}, then per block {u32 checksum, packed
-//! bytes}. Equal sizes: stored. A u16 size of 0 is 65,536.
+//! Table form (docs/formats/anvil.md, section 2.2): block count (u16 or u32), per block {unpacked, packed}, then per
+//! block {u32 checksum, packed bytes}. Equal sizes: stored. A u16 size of 0 is 65,536.
 //!
-//! Streaming form (notes 2.3), up to the end of the payload or the next magic: u8 1, u32 packed, u32 unpacked, u32
-//! checksum, bytes; or u8 0, u32 size, raw bytes.
+//! Streaming form (docs/formats/anvil.md, section 2.3), up to the end of the payload or the next magic: u8 1, u32
+//! packed, u32 unpacked, u32 checksum, bytes; or u8 0, u32 size, raw bytes.
 //!
 //! The widths of the count and of the sizes are not stated anywhere. A reading of the table counts if its blocks end
 //! exactly at the payload's end or at the next magic and no block unpacks to more than the stated maximum; where more

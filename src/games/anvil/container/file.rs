@@ -66,13 +66,13 @@ impl Scratch {
         Scratch::default()
     }
 
-    /// Which way open questions of the entry read last were decided, and what in it contradicts the notes.
+    /// Which way open questions of the entry read last were decided, and what in it contradicts docs/formats.
     pub fn notes(&self) -> &[String] {
         &self.findings.notes
     }
 }
 
-/// How a part of a file was read, where the notes leave it open. The order is the one in which they are told.
+/// How a part of a file was read, where docs/formats leaves it open. The order is the one in which they are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Decision {
     /// Bytes before the first container of a payload.
@@ -227,7 +227,7 @@ impl AnvilSource {
     }
 
     /// How the index, and the containers, directories and resources of all entries read so far were read, each way
-    /// once, in a fixed order: what no format note can tell of a game before its files were seen.
+    /// once, in a fixed order: what docs/formats cannot tell of a game before its files were seen.
     pub fn decided(&self) -> Vec<String> {
         let index = match &self.content {
             Content::Archive(archive) => Some(archive.form()),
@@ -265,8 +265,8 @@ impl AnvilSource {
     }
 
     /// Calls `visit` with every object of entry `index` (its position in [`AnvilSource::entries`]), in stored order.
-    /// A damaged object is an `Err` in its turn; the `Err` that is returned is of the entry as a whole. Errors name file
-    /// and entry, with offsets in the entry or in its unpacked container.
+    /// A damaged object is an `Err` in its turn; the `Err` that is returned is of the entry as a whole. Errors name
+    /// file and entry, with offsets in the entry or in its unpacked container.
     pub fn for_each_object(
         &self,
         index: usize,

@@ -1,6 +1,6 @@
 //! Anvil's `.forge` archives: which entries there are and where their bytes lie.
 //!
-//! All integers are little-endian. Confidence as in the format notes, section 1.
+//! All integers are little-endian. Layouts and marks of confidence: docs/formats/anvil.md, section 1.
 //!
 //! File header:
 //!
@@ -42,17 +42,17 @@ use crate::io::read_at::ReadAt;
 
 /// The first nine bytes.
 pub const MAGIC: &[u8; 9] = b"scimitar\0";
-/// GlobalMetaFile: raw bytes, no object (notes 1.7).
+/// GlobalMetaFile: raw bytes, no object (docs/formats/anvil.md, section 1.7).
 pub const GLOBAL_META_FILE: u64 = 0x10;
-/// PrefetchingFileInfos: not a pair of containers (notes 1.7).
+/// PrefetchingFileInfos: not a pair of containers (docs/formats/anvil.md, section 1.7).
 pub const PREFETCHING_FILE_INFOS: u64 = 0x91;
 
-/// Files are padded to a multiple of this (notes 1.7).
+/// Files are padded to a multiple of this (docs/formats/anvil.md, section 1.7).
 const PADDING: u64 = 0x8000;
 const TABLE_SIZE: usize = 48;
 /// No archive is known with more than 1.3 million entries; a file of zeros would otherwise pass for billions.
 const MAX_ENTRIES: usize = 1 << 24;
-/// Tools write 5,000 entries a table, games up to 69,000 (notes 1.3).
+/// Tools write 5,000 entries a table, games up to 69,000 (docs/formats/anvil.md, section 1.3).
 const MAX_TABLES: usize = 1 << 16;
 
 /// One entry of an archive (or of anything that is read like one).
@@ -87,7 +87,7 @@ impl Entry {
     }
 }
 
-/// The form of an index record (notes 1.4).
+/// The form of an index record (docs/formats/anvil.md, section 1.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexLayout {
     /// u64 offset, u32 id, u32 size: versions 25 and 26.
@@ -141,7 +141,7 @@ impl Index {
     }
 }
 
-/// The form of a name record (notes 1.5).
+/// The form of a name record (docs/formats/anvil.md, section 1.5).
 ///
 /// | Layout | Size | Length word | Class | Name | Confidence |
 /// |---|---|---|---|---|---|
@@ -192,7 +192,8 @@ impl NameLayout {
         };
         let length = *record.get(at + 255)? as usize;
         let mut name = record.get(at..at + length)?.to_vec();
-        // Key and step as RainbowForge has them (notes 1.5, B); a name that does not come out readable is none.
+        // Key and step as RainbowForge has them (docs/formats/anvil.md, section 1.5, B); a name that does not come
+        // out readable is none.
         let class = word(record, if at == 44 { 16 } else { 300 })? as u64;
         let mut key = 0xA860_F0EC_DE33_39FBu64
             .wrapping_add(entry.id)
@@ -503,7 +504,7 @@ impl<R: ReadAt> Archive<R> {
             && self.source.read_exact_at(&mut block, at).is_ok()
     }
 
-    /// Version 42 (notes 1.4, C): at H, u32 count +0x0C, u32 offset of the records +0x28.
+    /// Version 42 (docs/formats/anvil.md, section 1.4, C): at H, u32 count +0x0C, u32 offset of the records +0x28.
     fn table_42(&mut self, header: u64) -> Result<Vec<Table>> {
         let mut head = [0u8; 0x2C];
         read(&self.source, &mut head, header, "data header")?;
@@ -512,7 +513,7 @@ impl<R: ReadAt> Archive<R> {
         self.one_table(header, count, index)
     }
 
-    /// Version 50 (notes 1.4, C): at H, u32 count, u64 offset of the records, u64 end mark.
+    /// Version 50 (docs/formats/anvil.md, section 1.4, C): at H, u32 count, u64 offset of the records, u64 end mark.
     fn table_50(&mut self, header: u64) -> Result<Vec<Table>> {
         let mut head = [0u8; 20];
         read(&self.source, &mut head, header, "data header")?;

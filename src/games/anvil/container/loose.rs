@@ -2,8 +2,8 @@
 //!
 //! | Form | Starts with | Proof | Source |
 //! |---|---|---|---|
-//! | with the name header | an object record ([`crate::games::anvil::container::walk`]) | sizes add up to the file, the class is repeated | seed |
-//! | as AnvilToolkit extracts (`12_-_Name.Animation`), 64-bit | file header (u8 0, or u8 1 .. rows), u64 ClassID, u32 class | the class is the file's extension or a known one | notes, section 6 |
+//! | with the name header | an object record ([`crate::games::anvil::container::walk`]) | sizes add up to the file, the class is repeated | anvil.md 2.5 |
+//! | as AnvilToolkit extracts (`12_-_Name.Animation`), 64-bit | file header (u8 0, or u8 1 .. rows), u64 ClassID, u32 class | the class is the file's extension or a known one | anvil.md 6 |
 //! | the same, 32-bit | u8 0 and the body, or u8 1, `02 00 00`, table and body | as above | taken from the 32-bit record |
 //!
 //! A file without the name header is named by its stem, unchanged.

@@ -1,18 +1,18 @@
 //! From unpacked containers to objects.
 //!
-//! A payload holds a directory container and an object container, possibly several such pairs (notes 2.5); the
-//! directory's sizes cover the objects one after another. Directory forms:
+//! A payload holds a directory container and an object container, possibly several such pairs (docs/formats/anvil.md,
+//! section 2.5); the directory's sizes cover the objects one after another. Directory forms:
 //!
 //! | Ids | Form | Source |
 //! |---|---|---|
-//! | 64-bit | u16 n, n × {u64 id, u32 bytes, u16 e, e × u16} | notes 2.5, A (Riders Republic: D) |
-//! | 32-bit | u16 n, n × {u32 id, u32 bytes} | seed, resource headers |
-//! | R6 | i32 n, n × {u64 id, i32 bytes} | notes 2.5, B |
+//! | 64-bit | u16 n, n × {u64 id, u32 bytes, u16 e, e × u16} | anvil.md 2.5, A (Riders Republic: D) |
+//! | 32-bit | u16 n, n × {u32 id, u32 bytes} | anvil.md 2.5 |
+//! | R6 | i32 n, n × {u64 id, i32 bytes} | anvil.md 2.5, B |
 //!
 //! A form counts only if it reads to the directory's exact end and its sizes add up to the containers that follow.
 //! A container that is no directory holds object records back to back, usually one.
 //!
-//! Object record with 64-bit ids (seed, resource headers):
+//! Object record with 64-bit ids (docs/formats/anvil.md, section 2.5.1):
 //!
 //! | Offset | Size | Field |
 //! |---|---|---|
@@ -25,9 +25,10 @@
 //! | 20+N+H | 4 | u32 class again |
 //! | 24+N+H | P−12 | body |
 //!
-//! Object record with 32-bit ids (seed, resource headers): class, declared size P, name length, name as above; then u8 0
-//! and P bytes of body; or, on block-allocator objects, u8 1 and 7 + 12k + P bytes that start with `02 00 00`, u32 k and
-//! k rows of 12. The body starts [managed u8][id u32][class u32], or [id][class] on classes that are not managed.
+//! Object record with 32-bit ids (docs/formats/anvil.md, section 2.5.2): class, declared size P, name length, name as
+//! above; then u8 0 and P bytes of body; or, on block-allocator objects, u8 1 and 7 + 12k + P bytes that start with
+//! `02 00 00`, u32 k and k rows of 12. The body starts [managed u8][id u32][class u32], or [id][class] on classes
+//! that are not managed.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +53,7 @@ pub struct Context<'a> {
 /// What was found out on the way.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// What contradicts the notes or was decided against the usual.
+    /// What contradicts docs/formats or was decided against the usual.
     pub notes: Vec<String>,
     /// The forms in which directories were read.
     pub directories: BTreeSet<&'static str>,
@@ -215,7 +216,7 @@ impl Directory {
         Err(refusal.unwrap_or_else(|| format!("its {} bytes read in no form", bytes.len())))
     }
 
-    /// What the seed and the notes say of the first object and the entry; a difference is no error.
+    /// What docs/formats/anvil.md, section 2.5, says of the first object and the entry; a difference is no error.
     fn check_entry(&self, bytes: &[u8], entry: Option<&Entry>, notes: &mut Vec<String>) {
         let (Some(entry), Some(&(id, _))) = (entry, self.objects.first()) else { return };
         if id != entry.id {
@@ -251,7 +252,7 @@ impl Directory {
                     format_args!("the {size} bytes that the directory gives it"),
                 ))
             });
-            // Whether its arrangement is the Animation's is not known (seed), and nobody reads it.
+            // Whether its arrangement is the Animation's is not known, and nobody reads it.
             let is_nav_mesh = record.starts_with(&class::NAV_MESH_MANAGER.to_le_bytes());
             match result {
                 Err(e) if is_nav_mesh && self.form == DirectoryForm::Ids32 => notes.push(format!(

@@ -2,13 +2,13 @@
 //!
 //! | offset | type | field | source |
 //! |---|---|---|---|
-//! | 0x00 | 4 bytes | `7FPR` (u32 0x52504637) | notes, 12 |
-//! | 0x04 | u32 | number of entries | notes, 12 |
-//! | 0x08 | u32 | bytes of names | notes, 12 |
-//! | 0x0C | u32 | encryption: 0 none, 0x4E45504F `OPEN`, 0x0FFFFFF9 AES, 0x0FEFFFFF NG | notes, 12 |
-//! | 0x10 | .. | entries of 16 bytes, then the NUL-terminated names | notes, 12 |
+//! | 0x00 | 4 bytes | `7FPR` (u32 0x52504637) | rage.md 12 |
+//! | 0x04 | u32 | number of entries | rage.md 12 |
+//! | 0x08 | u32 | bytes of names | rage.md 12 |
+//! | 0x0C | u32 | encryption: 0 none, 0x4E45504F `OPEN`, 0x0FFFFFF9 AES, 0x0FEFFFFF NG | rage.md 12 |
+//! | 0x10 | .. | entries of 16 bytes, then the NUL-terminated names | rage.md 12 |
 //!
-//! An entry; the first is the root directory (notes, 12):
+//! An entry; the first is the root directory (docs/formats/rage.md, section 12):
 //!
 //! | offset | directory | binary file | resource |
 //! |---|---|---|---|
@@ -126,7 +126,7 @@ impl Entry {
             Kind::Resource { system, graphics } => {
                 let body = self.offset + rsc7::HEADER_SIZE as u64;
                 out.extend(rsc7::MAGIC);
-                // The version's nibbles stand in the top of the flags (notes, 1).
+                // The version's nibbles stand in the top of the flags (docs/formats/rage.md, section 1).
                 for word in [system >> 28 << 4 | graphics >> 28, system, graphics] {
                     out.extend(word.to_le_bytes());
                 }

@@ -2,14 +2,14 @@
 //!
 //! | offset | type | field | source |
 //! |---|---|---|---|
-//! | 0x00 | 4 bytes | `RSC7` | notes, 1 |
-//! | 0x04 | u32 | version of the resource: clip dictionary 46, drawable 165 or 159, fragment 162 or 171 | notes, 1 |
-//! | 0x08 | u32 | page flags of the system ("virtual") segment, see [`segment_size`] | notes, 1 |
-//! | 0x0C | u32 | page flags of the graphics ("physical") segment | notes, 1 |
-//! | 0x10 | .. | raw deflate: system segment, then graphics segment; bytes after it mean nothing | notes, 1 |
+//! | 0x00 | 4 bytes | `RSC7` | rage.md 1 |
+//! | 0x04 | u32 | version of the resource: clip dictionary 46, drawable 165 or 159, fragment 162 or 171 | rage.md 1 |
+//! | 0x08 | u32 | page flags of the system ("virtual") segment, see [`segment_size`] | rage.md 1 |
+//! | 0x0C | u32 | page flags of the graphics ("physical") segment | rage.md 1 |
+//! | 0x10 | .. | raw deflate: system segment, then graphics segment; bytes after it mean nothing | rage.md 1 |
 //!
 //! Some tools write the unpacked system segment without a header. Such a file has u32 1 at 4 and at 8 a pointer
-//! of the system segment that lies inside the file (notes, 1).
+//! of the system segment that lies inside the file (docs/formats/rage.md, section 1).
 //!
 //! Pointers are u64: the top nibble of the low word names the segment (5 system, 6 graphics), the 28 bits below
 //! it are the offset, and 0 is null. The root object stands at 0x50000000.
@@ -52,7 +52,7 @@ pub struct Resource<'a> {
     pub notes: Vec<String>,
 }
 
-/// Bytes of a segment from its page flags (notes, 1).
+/// Bytes of a segment from its page flags (docs/formats/rage.md, section 1).
 ///
 /// The low 4 bits give the smallest page, `0x200 << n`; fields above count pages of 1 to 256 times that.
 pub fn segment_size(flags: u32) -> u64 {

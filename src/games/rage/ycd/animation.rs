@@ -222,8 +222,8 @@ fn block_values(
     })
 }
 
-/// The component that makes the length one, rounded to f32 at every step in this order (notes, RAGE 5: another
-/// order differs by up to 1.8e-4 where the component is near zero).
+/// The component that makes the length one, rounded to f32 at every step in this order (docs/formats/rage.md, section
+/// 5: another order differs by up to 1.8e-4 where the component is near zero).
 #[inline]
 fn reconstructed(a: f32, b: f32, c: f32) -> f32 {
     let q = (a * a + b * b) + c * c;

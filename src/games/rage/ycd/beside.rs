@@ -1,4 +1,5 @@
-//! What a dictionary animates beside the skeleton: cameras and texture coordinates (notes, RAGE 6 to 8).
+//! What a dictionary animates beside the skeleton: cameras and texture coordinates (docs/formats/rage.md, sections
+//! 6 to 8).
 //!
 //! | Track | Format | Field | Becomes |
 //! |---|---|---|---|
@@ -8,8 +9,8 @@
 //! | 17 | vector | U row: u' = (u, v, 1) . row, (1, 0, 0) where it is missing | [`Property::UvOffset`], |
 //! | 18 | vector | V row: v' = (u, v, 1) . row, (0, 1, 0) where it is missing | `UvRotation`, `UvScale` of [`JointId::Texture`] |
 //!
-//! The tracks stay as they are beside what is made of them, so that a file also holds the source's own values. The
-//! notes do not say which way the field of view is measured; it is taken for the vertical one, as the game's own
+//! The tracks stay as they are beside what is made of them, so that a file also holds the source's own values. No
+//! source says which way the field of view is measured; it is taken for the vertical one, as the game's own
 //! scripts and tools set it. Camera scale (9) and depth of field (28, 36 and the like) have no field in glTF's
 //! camera: they are only kept.
 

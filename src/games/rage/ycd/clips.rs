@@ -187,7 +187,7 @@ struct Used<'a, 'b> {
     left: usize,
 }
 
-/// Tools write movers for every bone; only bone 0's is one (notes, 6).
+/// Tools write movers for every bone; only bone 0's is one (docs/formats/rage.md, section 6).
 fn is_junk(track: TrackId) -> bool {
     MOVER.contains(&track.track) && track.bone != 0
 }
@@ -206,7 +206,7 @@ fn target(id: TrackId) -> Target {
     Target { joint, property }
 }
 
-/// The window of a part on its animation, whole where the record makes no sense (notes, 3).
+/// The window of a part on its animation, whole where the record makes no sense (docs/formats/rage.md, section 3).
 fn window(part: &Part, duration_s: f64, warnings: &mut Vec<String>) -> Window {
     let (start, mut end, rate) = (f64::from(part.start_s), f64::from(part.end_s), f64::from(part.rate));
     let whole = Window { start_s: 0.0, end_s: duration_s, rate: 1.0 };

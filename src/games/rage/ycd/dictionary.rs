@@ -1,4 +1,5 @@
-//! The records of a dictionary: maps, clips, animations, tags, properties (notes, RAGE 2 to 4; seed).
+//! The records of a dictionary: maps, clips, animations, tags, properties (docs/formats/rage.md,
+//! sections 2 to 4).
 //!
 //! | Offset | Type | ClipDictionary (root, 64 bytes) |
 //! |---|---|---|
@@ -51,13 +52,13 @@ pub struct TrackId {
 ///
 /// | Offset | Type | Field | Source |
 /// |---|---|---|---|
-/// | 0x10 | u8 | flags: 16 has a mover | notes |
-/// | 0x14 | u16 | frames | seed |
-/// | 0x16 | u16 | sequence frame limit | seed |
-/// | 0x18 | f32 | duration, seconds | seed |
-/// | 0x1C | u32 | signature | notes |
-/// | 0x40, 0x48 | pointer, u16 | sequence pointers and their count | seed |
-/// | 0x50, 0x58 | pointer, u16 | track ids (u16 tag, u8 format, u8 track) and their count | seed |
+/// | 0x10 | u8 | flags: 16 has a mover | rage.md 4 |
+/// | 0x14 | u16 | frames | rage.md 4 |
+/// | 0x16 | u16 | sequence frame limit | rage.md 4 |
+/// | 0x18 | f32 | duration, seconds | rage.md 4 |
+/// | 0x1C | u32 | signature | rage.md 4 |
+/// | 0x40, 0x48 | pointer, u16 | sequence pointers and their count | rage.md 4 |
+/// | 0x50, 0x58 | pointer, u16 | track ids (u16 tag, u8 format, u8 track) and their count | rage.md 4 |
 #[derive(Debug, Clone, PartialEq)]
 pub struct Animation<'a> {
     /// Where its record stands, for errors.
@@ -180,7 +181,8 @@ pub struct ClipRecord {
 }
 
 impl ClipRecord {
-    /// The text after the last `/` or `\`, up to the first `.`: what the clip's hash is made of (notes, 2).
+    /// The text after the last `/` or `\`, up to the first `.`: what the clip's hash is made of
+    /// (docs/formats/rage.md, section 2).
     pub fn short_name(&self) -> &str {
         short_name(&self.name)
     }

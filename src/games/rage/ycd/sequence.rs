@@ -1,19 +1,19 @@
-//! Sequence blocks and their channels (seed; notes, RAGE 5).
+//! Sequence blocks and their channels (docs/formats/rage.md, section 5).
 //!
 //! | Offset | Type | Field | Source |
 //! |---|---|---|---|
-//! | 0x00 | u32 | signature | notes |
-//! | 0x04 | u32 | data length: bytes after this header | seed |
-//! | 0x08 | u32 | 0 | seed |
-//! | 0x0C | u32 | frame-data offset, from the data's start | seed |
-//! | 0x10 | u32 | root-motion-reference offset, from the header's start | seed |
-//! | 0x14 | u16 | 0 | seed |
-//! | 0x16 | u16 | frames | seed |
-//! | 0x18 | u16 | bytes a frame record | seed |
-//! | 0x1A | u16 | sum of 5 + integers over indirect channels | notes |
-//! | 0x1C | u16 | sum of the widths of quantised channels | notes |
-//! | 0x1E | u8 | frames a chunk of linear channels | seed |
-//! | 0x1F | u8 | root-motion references: high nibble position, low nibble rotation | seed |
+//! | 0x00 | u32 | signature | rage.md 5.1 |
+//! | 0x04 | u32 | data length: bytes after this header | rage.md 5.1 |
+//! | 0x08 | u32 | 0 | rage.md 5.1 |
+//! | 0x0C | u32 | frame-data offset, from the data's start | rage.md 5.1 |
+//! | 0x10 | u32 | root-motion-reference offset, from the header's start | rage.md 5.1 |
+//! | 0x14 | u16 | 0 | rage.md 5.1 |
+//! | 0x16 | u16 | frames | rage.md 5.1 |
+//! | 0x18 | u16 | bytes a frame record | rage.md 5.1 |
+//! | 0x1A | u16 | sum of 5 + integers over indirect channels | rage.md 5.1 |
+//! | 0x1C | u16 | sum of the widths of quantised channels | rage.md 5.1 |
+//! | 0x1E | u8 | frames a chunk of linear channels | rage.md 5.1 |
+//! | 0x1F | u8 | root-motion references: high nibble position, low nibble rotation | rage.md 5.1 |
 //!
 //! Data: channel parameters, frame records, nine u16 channel counts, the channel words of each type (padded to
 //! four words), six-byte root-motion references. Parameters, words and frame bits share one order: type 0 to 8,
