@@ -106,7 +106,7 @@ fn anvil(name: &str, game: &AnvilCensus, line: &mut impl FnMut(String)) {
             count.kind, count.form, count.tracks, count.keys
         ));
     }
-    let always = clips.departures.iter().filter(|(n, _)| *n > 0);
+    let always = clips.anomalies.iter().filter(|(n, _)| *n > 0);
     let mut departs = false;
     for (n, text) in always {
         departs = true;

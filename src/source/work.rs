@@ -210,7 +210,7 @@ pub fn decided(inputs: &[Input], sources: &[Option<Source>]) -> Vec<DecidedRow> 
     let mut outside: FxHashMap<Vec<String>, usize> = FxHashMap::default();
     for (input, source) in inputs.iter().zip(sources) {
         let Some(Source::Anvil(source)) = source else { continue };
-        let decided = source.decided();
+        let decided = source.assumptions();
         if decided.is_empty() {
             continue;
         }

@@ -16,9 +16,9 @@ const POSITION_M: f64 = 1e-4;
 const ROTATION: f64 = 1e-5;
 /// How far behind its parent a bone's transforms are looked for, in bytes: room for a mirror pointer and for
 /// fields that these games may have added.
-const DRIFT: usize = 64;
+const MAX_GAP: usize = 64;
 /// Bytes of the transforms: global position and rotation, local position and rotation, four f32 each.
-const TRANSFORMS: usize = 64;
+const TRANSFORMS_SIZE: usize = 64;
 
 /// Decodes a Skeleton.
 ///
@@ -117,19 +117,19 @@ fn read_bone(
     bones: &[Bone],
     by_id: &HashMap<u64, usize>,
 ) -> std::result::Result<(u64, Bone, usize), &'static str> {
-    const SHORT: &str = "the body ends inside it";
+    const ENDS_INSIDE: &str = "the body ends inside it";
     let id_at = word.checked_sub(id_size).ok_or("no room for an id before it")?;
     if id_at == 0 || body[id_at - 1] != 0 {
         return Err("no begin byte 0 before its id");
     }
     let id = read_id(&body[id_at..word]);
     let mut c = Cursor::new(body, 0);
-    c.seek(word + 4, "bone").map_err(|_| SHORT)?;
-    let crc = c.u32("bone").map_err(|_| SHORT)?;
-    let parent = match c.u8("parent").map_err(|_| SHORT)? {
+    c.seek(word + 4, "bone").map_err(|_| ENDS_INSIDE)?;
+    let crc = c.u32("bone").map_err(|_| ENDS_INSIDE)?;
+    let parent = match c.u8("parent").map_err(|_| ENDS_INSIDE)? {
         3 => None,
         1 | 2 => {
-            let id = read_id(c.take(id_size, "parent").map_err(|_| SHORT)?);
+            let id = read_id(c.take(id_size, "parent").map_err(|_| ENDS_INSIDE)?);
             Some(*by_id.get(&id).ok_or("its parent is no earlier bone")?)
         }
         _ => return Err("its parent is no pointer to a bone"),
@@ -137,13 +137,13 @@ fn read_bone(
     let parent_global = parent.map(|p| (bones[p].rotation, bones[p].position));
     let at = c.position();
     // Not into the next bone, whose transforms would do for a false class word here.
-    let window = &body[..body.len().min(at + DRIFT + TRANSFORMS)];
+    let window = &body[..body.len().min(at + MAX_GAP + TRANSFORMS_SIZE)];
     let limit = find_word(window, at, class::BONE).unwrap_or(window.len());
-    for start in at..(limit + 1).saturating_sub(TRANSFORMS) {
-        let Some(bytes) = body.get(start..start + TRANSFORMS) else { break };
-        if let Some((trs, rotation, position)) = proven(bytes, parent_global) {
+    for start in at..(limit + 1).saturating_sub(TRANSFORMS_SIZE) {
+        let Some(bytes) = body.get(start..start + TRANSFORMS_SIZE) else { break };
+        if let Some((trs, rotation, position)) = verified_transforms(bytes, parent_global) {
             let joint = Joint { id: JointId::Crc32(crc), name: None, parent, rest: trs };
-            return Ok((id, Bone { joint, rotation, position }, start + TRANSFORMS));
+            return Ok((id, Bone { joint, rotation, position }, start + TRANSFORMS_SIZE));
         }
     }
     Err("no transforms in it with parent.global o local == global")
@@ -154,7 +154,7 @@ fn read_id(bytes: &[u8]) -> u64 {
 }
 
 /// The local transform and the global rotation and position, where the 64 bytes are both and agree.
-fn proven(bytes: &[u8], parent: Option<(DQuat, DVec3)>) -> Option<(Trs, DQuat, DVec3)> {
+fn verified_transforms(bytes: &[u8], parent: Option<(DQuat, DVec3)>) -> Option<(Trs, DQuat, DVec3)> {
     let mut f = [0f32; 16];
     for (value, bytes) in f.iter_mut().zip(bytes.as_chunks::<4>().0) {
         *value = f32::from_le_bytes(*bytes);

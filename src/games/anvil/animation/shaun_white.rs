@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::games::anvil::animation::tracks::{
-    BehindEvents, Block, ClipCensus, Decoder, Grammar, behind_events, raw_for_extras, walk,
+    Block, ClipCensus, Decoder, FoundTail, TrackLayout, find_tail, raw_for_extras, walk,
 };
 use crate::games::anvil::container::object::{Generation, Object, class};
 use crate::io::bytes::Cursor;
@@ -41,7 +41,7 @@ pub const GAME: &str = "SWS";
 /// | 61+12k+E+12n | 4 | u32 | track count, equal to n |
 /// | 65+12k+E+12n | | blocks | tracks, one for each mapping, in order; they end the object |
 ///
-/// The events' length is not stored: AnimTrackData is the first place that reads to the exact end.
+/// The length of the events is not stored: [`find_tail`] finds where AnimTrackData begins.
 ///
 /// `source` becomes [`Clip::source`].
 ///
@@ -106,23 +106,22 @@ fn decode(object: &Object, source: &str) -> Result<(Clip, ClipCensus)> {
         ));
     }
     let events_at = c.position();
-    let behind =
-        behind_events(object, events_at, event_count, |at| read_rest(object, at), |r| r.blocks.len())?;
-    let places = behind.warning();
-    let BehindEvents { at: anchor, rest, .. } = behind;
+    let found = find_tail(object, events_at, event_count, |at| read_tail(object, at), |r| r.blocks.len())?;
+    let ambiguous_tail = found.warning();
+    let FoundTail { at: anchor, tail, .. } = found;
     let events = &object.body[events_at..anchor];
 
-    let mut decoder = Decoder::new(Grammar::ShaunWhite, f64::from(length), rest.blocks.len());
-    for (block, mapping) in rest.blocks.iter().zip(rest.mappings) {
+    let mut decoder = Decoder::new(TrackLayout::ShaunWhite, f64::from(length), tail.blocks.len());
+    for (block, mapping) in tail.blocks.iter().zip(tail.mappings) {
         decoder.track(block, mapping_crc(mapping))?;
     }
     let census = &mut decoder.census;
     census.events += u64::from(event_count);
     census.with_events += u64::from(event_count > 0);
-    census.departures.layout_word_differs += u64::from(rest.layout != layout);
+    census.anomalies.layout_word_differs += u64::from(tail.layout != layout);
 
     let mut warnings = decoder.warnings();
-    warnings.extend(places);
+    warnings.extend(ambiguous_tail);
     let game_id = if object.id == 0 { u64::from(id) } else { object.id };
     if game_id != u64::from(id) {
         warnings.push(format!("the object calls itself {id:X}, its directory {game_id:X}"));
@@ -138,8 +137,8 @@ fn decode(object: &Object, source: &str) -> Result<(Clip, ClipCensus)> {
         extras.insert(key.into(), value);
     };
     put("layoutWord", hex32(layout));
-    if rest.layout != layout {
-        put("layoutWordOfTrackData", hex32(rest.layout));
+    if tail.layout != layout {
+        put("layoutWordOfTrackData", hex32(tail.layout));
     }
     put("eventCount", event_count.into());
     if !events.is_empty() {
@@ -153,9 +152,9 @@ fn decode(object: &Object, source: &str) -> Result<(Clip, ClipCensus)> {
     for (key, value) in [
         ("unknown24", unknown_24),
         ("unknown28", unknown_28.into()),
-        ("unknownBeforeTrackData", rest.unknown_before),
-        ("animTrackDataId", rest.id),
-        ("unknownAfterMappings", rest.unknown_after.into()),
+        ("unknownBeforeTrackData", tail.unknown_before),
+        ("animTrackDataId", tail.id),
+        ("unknownAfterMappings", tail.unknown_after.into()),
     ] {
         if value != 0 {
             put(key, hex32(value));
@@ -186,8 +185,8 @@ fn mapping_crc(mapping: &[u8; MAPPING]) -> u32 {
     u32::from_le_bytes([mapping[8], mapping[9], mapping[10], mapping[11]])
 }
 
-/// Everything from the word before AnimTrackData to the end of the body.
-struct Rest<'a> {
+/// The tail: everything from the word before AnimTrackData to the end of the body.
+struct Tail<'a> {
     unknown_before: u32,
     id: u32,
     layout: u32,
@@ -196,7 +195,7 @@ struct Rest<'a> {
     blocks: Vec<Block<'a>>,
 }
 
-fn read_rest<'a>(object: &Object<'a>, at: usize) -> Result<Rest<'a>> {
+fn read_tail<'a>(object: &Object<'a>, at: usize) -> Result<Tail<'a>> {
     let mut c = Cursor::new(object.body, object.body_offset);
     c.seek(at, "AnimTrackData")?;
     let unknown_before = c.u32("the word before AnimTrackData")?;
@@ -232,7 +231,7 @@ fn read_rest<'a>(object: &Object<'a>, at: usize) -> Result<Rest<'a>> {
             format_args!("one for each of the {count} mappings"),
         ));
     }
-    let blocks = walk(&mut c, tracks, Grammar::ShaunWhite)?;
+    let blocks = walk(&mut c, tracks, TrackLayout::ShaunWhite)?;
     c.expect_end("the last track")?;
-    Ok(Rest { unknown_before, id, layout, mappings, unknown_after, blocks })
+    Ok(Tail { unknown_before, id, layout, mappings, unknown_after, blocks })
 }

@@ -61,7 +61,7 @@ pub struct Container {
     pub form: ContainerForm,
 }
 
-/// How a container was read: what its header states, and what was decided by trying.
+/// How a container was read: what its header states, and what was found by trying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ContainerForm {
     /// The first byte of its magic, 0x33 to 0x36.
@@ -104,7 +104,7 @@ pub struct Unpacked<'a> {
     pub before: usize,
     /// The containers; empty where the payload was raw.
     pub containers: &'a [Container],
-    /// Which way open questions were decided, and checksums that do not match.
+    /// Notes: what was assumed, and checksums that do not match.
     pub notes: &'a [String],
 }
 
@@ -117,7 +117,7 @@ pub struct Unpacker {
     notes: Vec<String>,
 }
 
-/// A buffer that only ever grows, so that no byte is cleared to be overwritten.
+/// A buffer that only grows: clearing bytes that are then overwritten would cost time.
 #[derive(Debug, Default)]
 struct Output {
     bytes: Vec<u8>,
@@ -394,14 +394,14 @@ impl Unpacker {
             }
             framings.sort_by_key(|(matching, _)| std::cmp::Reverse(*matching));
         }
-        let decided = framings.len() > 1;
+        let ambiguous = framings.len() > 1;
         let mut failure = None;
         for (_, framing) in framings {
             let kept = (self.out.used, self.notes.len());
             match self.blocks(payload, header, framing, options) {
                 Ok(()) => {
                     if framing.form != usual {
-                        let by = if decided { "checksums and lengths" } else { "where the blocks end" };
+                        let by = if ambiguous { "checksums and lengths" } else { "where the blocks end" };
                         self.notes.push(format!("block table with {} (by {by})", framing.form));
                     }
                     return Ok(framing.end);

@@ -334,7 +334,7 @@ impl<R: ReadAt> Archive<R> {
         &self.entries
     }
 
-    /// Which way open questions were decided.
+    /// Notes: what was assumed, and what contradicts docs/formats.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -391,7 +391,7 @@ impl<R: ReadAt> Archive<R> {
         }
     }
 
-    /// The chain of tables from the data header on; `Err` where not even the first can be believed.
+    /// The chain of tables from the data header on; `Err` where the first cannot be valid.
     fn chain(&mut self, header: u64) -> Result<Vec<Table>> {
         let len = self.source.len();
         let narrow = self.version <= 26;
@@ -411,9 +411,9 @@ impl<R: ReadAt> Archive<R> {
         if at == u64::MAX && files == 0 {
             return Ok(Vec::new());
         }
-        if !self.believable(at) {
+        if !self.is_table(at) {
             let other = first(0x44 - usual);
-            if !self.believable(other) {
+            if !self.is_table(other) {
                 return Err(Error::malformed(
                     header + usual as u64,
                     format_args!("the first index table at 0x{at:X} of {len} bytes"),
@@ -497,7 +497,7 @@ impl<R: ReadAt> Archive<R> {
     }
 
     /// Whether an index table can stand at `at`.
-    fn believable(&self, at: u64) -> bool {
+    fn is_table(&self, at: u64) -> bool {
         let mut block = [0u8; TABLE_SIZE];
         at >= MAGIC.len() as u64
             && at.checked_add(TABLE_SIZE as u64).is_some_and(|end| end <= self.source.len())
@@ -535,7 +535,7 @@ impl<R: ReadAt> Archive<R> {
         Ok(if count == 0 { Vec::new() } else { vec![Table { at, count, index, names: None }] })
     }
 
-    /// Decides the record forms and reads every record.
+    /// Finds the layouts of the records and reads every record.
     fn list(&mut self, tables: &[Table]) -> Result<()> {
         let total: u64 = tables.iter().map(|t| t.count).sum();
         if total > MAX_ENTRIES as u64 {
@@ -712,7 +712,7 @@ impl<R: ReadAt> Archive<R> {
     }
 }
 
-/// Records of each table that are looked at to decide a layout, and the tables.
+/// Records of each table that are looked at to find a layout, and how many tables.
 const SAMPLE: u64 = 64;
 const SAMPLE_TABLES: usize = 64;
 

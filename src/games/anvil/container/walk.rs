@@ -50,10 +50,10 @@ pub struct Context<'a> {
     pub likely: Generation,
 }
 
-/// What was found out on the way.
+/// What a walk reports beside the objects.
 #[derive(Debug, Default)]
-pub struct Findings {
-    /// What contradicts docs/formats or was decided against the usual.
+pub struct WalkReport {
+    /// What was assumed, and what contradicts docs/formats.
     pub notes: Vec<String>,
     /// The forms in which directories were read.
     pub directories: BTreeSet<&'static str>,
@@ -63,7 +63,7 @@ pub struct Findings {
 pub fn for_each_object(
     unpacked: &Unpacked<'_>,
     context: Context<'_>,
-    findings: &mut Findings,
+    report: &mut WalkReport,
     visit: Visit<'_>,
 ) -> Result<()> {
     if unpacked.containers.is_empty() {
@@ -77,10 +77,10 @@ pub fn for_each_object(
         match Directory::find(bytes, container.range.end, ends, context.likely) {
             Ok((directory, taken)) => {
                 let start = container.range.end;
-                let notes = &mut findings.notes;
-                findings.directories.insert(directory.form.name());
+                let notes = &mut report.notes;
+                report.directories.insert(directory.form.name());
                 let objects = &unpacked.bytes[start..start + directory.total];
-                if directory.form != DirectoryForm::usual(context.likely) {
+                if directory.form != DirectoryForm::of_generation(context.likely) {
                     notes.push(format!(
                         "directory read as {} (by the sum of its sizes)",
                         directory.form.name()
@@ -127,7 +127,7 @@ enum DirectoryForm {
 }
 
 impl DirectoryForm {
-    fn usual(generation: Generation) -> Self {
+    fn of_generation(generation: Generation) -> Self {
         match generation {
             Generation::Ids64 => DirectoryForm::Ids64,
             Generation::Ids32 => DirectoryForm::Ids32,
@@ -202,7 +202,7 @@ impl Directory {
             let total = objects.iter().map(|&(_, size)| size as usize).sum::<usize>();
             match ends.clone().position(|end| end - start == total) {
                 Some(last) => return Ok((Directory { form, objects, total }, last + 1)),
-                // Nothing to say nothing of: the container behind it is another pair's.
+                // An empty directory: the container behind it belongs to another pair.
                 None if objects.is_empty() => return Ok((Directory { form, objects, total }, 0)),
                 None => {
                     let follow = ends.clone().last().map_or(0, |end| end - start);
@@ -286,7 +286,7 @@ pub(crate) struct Record<'a> {
     body: usize,
     pub(crate) end: usize,
     /// Whether the class stands a second time where it belongs: what tells the generations apart.
-    pub(crate) proven: bool,
+    pub(crate) class_repeated: bool,
 }
 
 impl<'a> Record<'a> {
@@ -326,7 +326,7 @@ impl<'a> Record<'a> {
                     id: Some(id),
                     body,
                     end: end.unwrap_or(usize::MAX),
-                    proven: again == class,
+                    class_repeated: again == class,
                 }
             }
             (Generation::Ids32, 0 | 1) => {
@@ -339,8 +339,17 @@ impl<'a> Record<'a> {
                     table = 7 + c.take_items(rows, 12, "allocator rows")?.len();
                     end = end.and_then(|end| end.checked_add(table));
                 }
-                let (id, proven) = own_id(&bytes[body + table..], class);
-                Record { bytes, class, name, header: &[], id, body, end: end.unwrap_or(usize::MAX), proven }
+                let (id, class_repeated) = own_id(&bytes[body + table..], class);
+                Record {
+                    bytes,
+                    class,
+                    name,
+                    header: &[],
+                    id,
+                    body,
+                    end: end.unwrap_or(usize::MAX),
+                    class_repeated,
+                }
             }
             _ => {
                 return Err(Error::malformed(
@@ -388,7 +397,11 @@ pub(crate) fn own_id(body: &[u8], class: u32) -> (Option<u64>, bool) {
 }
 
 /// The record at the start of `bytes` in the generation in which it proves itself, `likely` first.
-pub(crate) fn proven<'a>(bytes: &'a [u8], base: u64, likely: Generation) -> Result<(Record<'a>, Generation)> {
+pub(crate) fn read_either<'a>(
+    bytes: &'a [u8],
+    base: u64,
+    likely: Generation,
+) -> Result<(Record<'a>, Generation)> {
     let other = match likely {
         Generation::Ids32 => Generation::Ids64,
         Generation::Ids64 => Generation::Ids32,
@@ -396,7 +409,7 @@ pub(crate) fn proven<'a>(bytes: &'a [u8], base: u64, likely: Generation) -> Resu
     let mut failure = None;
     for generation in [likely, other] {
         match Record::read(bytes, base, generation) {
-            Ok(record) if record.proven => return Ok((record, generation)),
+            Ok(record) if record.class_repeated => return Ok((record, generation)),
             Ok(record) => {
                 failure.get_or_insert_with(|| {
                     Error::malformed(
@@ -423,7 +436,7 @@ pub(crate) fn records(bytes: &[u8], likely: Generation, name: Option<&str>, visi
     let mut found = Vec::new();
     let mut at = 0;
     while at < bytes.len() || found.is_empty() {
-        match proven(&bytes[at..], at as u64, likely) {
+        match read_either(&bytes[at..], at as u64, likely) {
             Ok((record, generation)) => {
                 let end = at + record.end;
                 found.push((at, record, generation));

@@ -136,16 +136,16 @@ pub fn assemble(dictionary: Dictionary<'_>, source: &str) -> Result<Clips> {
     for part in dictionary.clips.iter().flat_map(|c| &c.parts) {
         *parts.entry(part.animation).or_default() += 1;
     }
-    let mut used: FxHashMap<u32, Used> = FxHashMap::default();
+    let mut used: FxHashMap<u32, SharedAnimation> = FxHashMap::default();
     for animation in &dictionary.animations {
         if used.contains_key(&animation.hash) {
             out.notes.push(format!("animation {:08X} is there twice: the first is used", animation.hash));
             continue;
         }
-        match decode(animation, |i| !is_junk(animation.tracks[i]), &mut scratch) {
+        match decode(animation, |i| !is_stray_mover(animation.tracks[i]), &mut scratch) {
             Ok(decoded) => {
                 let left = parts.get(&animation.hash).copied().unwrap_or_default();
-                used.insert(animation.hash, Used { animation, decoded, uses: 0, left });
+                used.insert(animation.hash, SharedAnimation { animation, decoded, uses: 0, left });
             }
             Err(e) => {
                 let e = e.in_entry(format!("animation {:08X}", animation.hash));
@@ -179,7 +179,7 @@ pub fn assemble(dictionary: Dictionary<'_>, source: &str) -> Result<Clips> {
     Ok(out)
 }
 
-struct Used<'a, 'b> {
+struct SharedAnimation<'a, 'b> {
     animation: &'b Animation<'a>,
     decoded: Decoded,
     uses: usize,
@@ -188,7 +188,7 @@ struct Used<'a, 'b> {
 }
 
 /// Tools write movers for every bone; only bone 0's is one (docs/formats/rage.md, section 6).
-fn is_junk(track: TrackId) -> bool {
+fn is_stray_mover(track: TrackId) -> bool {
     MOVER.contains(&track.track) && track.bone != 0
 }
 
@@ -235,8 +235,8 @@ fn window(part: &Part, duration_s: f64, warnings: &mut Vec<String>) -> Window {
     Window { start_s: start, end_s: end, rate }
 }
 
-/// Which keys of an animation a window plays.
-struct Cut {
+/// The keys of an animation that a window plays.
+struct KeySelection {
     /// An interpolated key at the window's begin: position in frames.
     lead: Option<f64>,
     /// Source frames, first and past the last.
@@ -246,7 +246,7 @@ struct Cut {
     tail: Option<f64>,
 }
 
-fn cut(clock: Clock, frames: usize, window: &Window) -> Cut {
+fn select_keys(clock: Clock, frames: usize, window: &Window) -> KeySelection {
     let seconds = |i: usize| clock.seconds(i as f64);
     let near = |i: usize, edge: f64| i < frames && (seconds(i) - edge).abs() < EDGE_S;
     let last = frames - 1;
@@ -266,10 +266,10 @@ fn cut(clock: Clock, frames: usize, window: &Window) -> Cut {
     } else {
         (Some(clock.position(window.end_s)), clock.position(window.end_s).ceil() as usize)
     };
-    Cut { lead, first, end: end.clamp(first, frames), tail }
+    KeySelection { lead, first, end: end.clamp(first, frames), tail }
 }
 
-impl Cut {
+impl KeySelection {
     fn positions(&self) -> Positions {
         if self.lead.is_none() && self.tail.is_none() {
             return Positions::Run { first: self.first as u32, count: (self.end - self.first) as u32 };
@@ -279,7 +279,7 @@ impl Cut {
         )
     }
 
-    /// [`Cut::values`] of values that nobody else needs: what is played whole is not copied.
+    /// [`KeySelection::values`] for values that nothing else needs: a track that is played whole is not copied.
     fn take(&self, values: Values) -> Values {
         let is_whole =
             self.lead.is_none() && self.tail.is_none() && self.first == 0 && self.end == values.len();
@@ -287,7 +287,7 @@ impl Cut {
     }
 
     fn values(&self, values: &Values) -> Values {
-        fn pick<T: Copy>(cut: &Cut, all: &[T], between: impl Fn(T, T, f64) -> T) -> Vec<T> {
+        fn pick<T: Copy>(keys: &KeySelection, all: &[T], between: impl Fn(T, T, f64) -> T) -> Vec<T> {
             if all.len() == 1 {
                 return all.to_vec();
             }
@@ -295,10 +295,10 @@ impl Cut {
                 let i = (position.floor() as usize).min(all.len() - 2);
                 between(all[i], all[i + 1], position - i as f64)
             };
-            let mut out = Vec::with_capacity(cut.end - cut.first + 2);
-            out.extend(cut.lead.map(at));
-            out.extend_from_slice(&all[cut.first..cut.end]);
-            out.extend(cut.tail.map(at));
+            let mut out = Vec::with_capacity(keys.end - keys.first + 2);
+            out.extend(keys.lead.map(at));
+            out.extend_from_slice(&all[keys.first..keys.end]);
+            out.extend(keys.tail.map(at));
             out
         }
         let scalar = |a: f32, b: f32, f: f64| (f64::from(a) + (f64::from(b) - f64::from(a)) * f) as f32;
@@ -320,7 +320,7 @@ impl Cut {
 /// Makes a clip; `Err` names the animation that is missing.
 fn clip(
     record: &ClipRecord,
-    used: &mut FxHashMap<u32, Used<'_, '_>>,
+    used: &mut FxHashMap<u32, SharedAnimation<'_, '_>>,
     source: &str,
 ) -> std::result::Result<Clip, u32> {
     if let Some(part) = record.parts.iter().find(|p| !used.contains_key(&p.animation)) {
@@ -365,7 +365,7 @@ fn clip(
             window.rate = (window.end_s - window.start_s) / clip.length_s;
         }
     }
-    let mut junk: Vec<u16> = Vec::new();
+    let mut stray_movers: Vec<u16> = Vec::new();
     let mut seen: FxHashMap<u32, usize> = FxHashMap::default();
     let (mut conflicts, mut frames_dropped) = (Vec::new(), 0);
     for (part, window) in record.parts.iter().zip(windows) {
@@ -373,7 +373,7 @@ fn clip(
         entry.uses += 1;
         entry.left = entry.left.saturating_sub(1);
         let animation = entry.animation;
-        junk.extend(animation.tracks.iter().filter(|t| is_junk(**t)).map(|t| t.bone));
+        stray_movers.extend(animation.tracks.iter().filter(|t| is_stray_mover(**t)).map(|t| t.bone));
         clip.warnings.extend(entry.decoded.warnings.iter().cloned());
         if animation.sequences.iter().any(|s| s.wrapped_counts) {
             clip.warnings.push(format!(
@@ -386,13 +386,13 @@ fn clip(
             Clock::Span { duration_s: animation.duration_s, intervals: u32::from(animation.frames) - 1 };
         // Frames of an animation that lasts no time stand at one instant: the first is the pose.
         let still = animation.duration_s == 0.0 || frames == 1;
-        let plan = if still {
-            Cut { lead: None, first: 0, end: 1, tail: None }
+        let selection = if still {
+            KeySelection { lead: None, first: 0, end: 1, tail: None }
         } else {
-            cut(clock, frames, &window)
+            select_keys(clock, frames, &window)
         };
         let timeline = clip.timelines.len() as u32;
-        clip.timelines.push(Timeline { clock, positions: plan.positions(), window });
+        clip.timelines.push(Timeline { clock, positions: selection.positions(), window });
         clip.tracks.reserve(entry.decoded.tracks.len());
         seen.reserve(entry.decoded.tracks.len());
         for decoded in &mut entry.decoded.tracks {
@@ -402,9 +402,9 @@ fn clip(
                 frames_dropped += decoded.values.len() - 1;
             }
             let values = if entry.left == 0 {
-                plan.take(std::mem::replace(&mut decoded.values, Values::Scalar(Vec::new())))
+                selection.take(std::mem::replace(&mut decoded.values, Values::Scalar(Vec::new())))
             } else {
-                plan.values(&decoded.values)
+                selection.values(&decoded.values)
             };
             let interpolation = match values {
                 Values::Quat(_) => Interpolation::Nlerp,
@@ -440,17 +440,17 @@ fn clip(
         clip.warnings
             .push(format!("an animation of 0 s has {frames_dropped} keys after its first: left out"));
     }
-    if !junk.is_empty() {
-        junk.sort_unstable();
-        junk.dedup();
-        let list: Vec<String> = junk.iter().map(u16::to_string).collect();
+    if !stray_movers.is_empty() {
+        stray_movers.sort_unstable();
+        stray_movers.dedup();
+        let list: Vec<String> = stray_movers.iter().map(u16::to_string).collect();
         clip.warnings.push(format!(
             "mover tracks (5, 6) of bones other than 0 mean nothing and are left out; {} bones: {}",
-            junk.len(),
+            stray_movers.len(),
             list.join(" ")
         ));
     }
-    crate::games::rage::ycd::beside::add(&mut clip);
+    crate::games::rage::ycd::non_joint_tracks::add(&mut clip);
     describe(record, &mut clip);
     Ok(clip)
 }
