@@ -25,22 +25,22 @@ const TRANSFORMS_SIZE: usize = 64;
 /// Only older and newer games of the engine are documented (docs/formats/anvil.md, section 5), so bones are found by
 /// what must hold in any of them and not by the sizes of what stands between:
 ///
-/// | Field | 64-bit ids | 32-bit ids |
-/// |---|---|---|
-/// | bone count | u32 right before the first bone | the same |
-/// | begin of a bone | u8 0 | the same |
-/// | object id | u64 | u32 |
-/// | class | 95741049 | the same |
-/// | bone | u32 CRC-32 of the name | the same |
-/// | parent | u8 3 (none), or u8 2 or 1 and u64 id of an earlier bone | u8 3, or u8 2 or 1 and u32 |
-/// | between | mirror pointer | u8 0, u32 id, class 6350E5A6 |
-/// | global | vec4 position, quaternion x, y, z, w | the same |
-/// | local | vec4 position, quaternion x, y, z, w | the same |
-/// | rest | priorities, modifiers, dependencies, ... | modifiers, index, descendants |
+/// | Order | Size, 64-bit and 32-bit ids | Field | Unit | Source |
+/// |---|---|---|---|---|
+/// | before the first bone | 4 | u32 bone count | | anvil.md 5.1, 5.2 |
+/// | 1 | 1 | u8 0, begin of a bone | | anvil.md 5.4 |
+/// | 2 | 8, 4 | object id | | anvil.md 5.4 |
+/// | 3 | 4 | u32 class 95741049 | | anvil.md 5.4 |
+/// | 4 | 4 | u32 CRC-32 of the bone's name | | anvil.md 5.4 |
+/// | 5 | 1, or 9 and 5 | parent: u8 3 (none), or u8 2 or 1 and the id of an earlier bone | | anvil.md 5.4 |
+/// | 6 | any | mirror pointer; with 32-bit ids u8 0, u32 id, class 6350E5A6 | | anvil.md 5.1, 5.2 |
+/// | 7 | 32 | global: position f32 x 4, quaternion x, y, z, w | m | anvil.md 5.4 |
+/// | 8 | 32 | local: position f32 x 4, quaternion x, y, z, w | m | anvil.md 5.4 |
+/// | 9 | any | modifiers and others, not read | | anvil.md 5.1, 5.2 |
 ///
-/// A bone counts when `parent.global o local == global` to float precision (for a root `global == local`) with unit
-/// quaternions; the class word anywhere else is passed over. The whole counts when as many bones were proven as the
-/// skeleton says it has and one of them, the first, is the root. Joints have no names: the file holds none.
+/// A bone is accepted when `parent.global o local == global` to float precision (for a root `global == local`) with
+/// unit quaternions. The class word anywhere else is passed over. The skeleton is accepted when as many bones were
+/// accepted as it says it has and the first of them is the only root. Joints have no names: the file holds none.
 ///
 /// # Errors
 /// A body of which that cannot be proven, with the reason.
@@ -78,7 +78,7 @@ pub fn read(object: &Object) -> Result<Skeleton> {
             }
         }
     }
-    // Why the numbers do not agree: the first place that looked like a bone and was none.
+    // Why the numbers do not agree: the first candidate that was refused.
     let why = refused.map_or(String::new(), |(at, reason)| {
         format!(" (not proven: the one at 0x{:X}, {reason})", object.body_offset + at as u64)
     });

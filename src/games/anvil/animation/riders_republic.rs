@@ -18,26 +18,26 @@ pub const GAME: &str = "RR";
 /// Body, little-endian, from the byte after the extension word (docs/formats/anvil.md, section 4.3; names:
 /// section 3):
 ///
-/// | Offset | Size | Type | Field |
-/// |---|---|---|---|
-/// | 0x0 | 1 | u8 | ManagedObject byte, 1 |
-/// | 0x1 | 4 | f32 | Length, seconds |
-/// | 0x5 | 4 | u32 | AnimationKey |
-/// | 0x9 | 4 | u32 | 322B96B8, not known, 0 |
-/// | 0xD | 4 + 2A | u32, u16[] | TeleportAtTime, empty on all known clips |
-/// | 17+2A | 4 + 2B | u32, u16[] | 251905D9, not known, empty on all known clips |
-/// | 21+2A+2B | 4 | bool[4] | Additive, AdditiveWithAlwaysMatchBlendLength, UseGlobalCoordsForReferenceBone, IsStreamed |
-/// | 25+2A+2B | 4 | u32 | event count |
-/// | 29+2A+2B | | objects | AnimTrackEvents, not decoded |
-/// | | 13 | u8 0, u64, u32 | AnimTrackData: tag, id, class 0181EFE8 |
-/// | | 4 | u32 | AnimTrackDataKey |
-/// | | 4 + 16n | u32, mappings | u64 id, class 653CAA76, u32 TrackID: CRC-32 of the bone's name, 0 the root's motion |
-/// | | 2 | u16 | NumRefs |
-/// | | 1 or more | pointer | ECLAnimation: 3 (none), or 0, u64 id, class AC692A57, then arrays of u8, u32, u16 and u8, each with a u32 count |
-/// | | 4 + m | u32, bytes | B832D26F, not known |
-/// | | 4 | u32 | UserCategory |
-/// | | 4 | u32 | track count, equal to n |
-/// | | | blocks | tracks, one for each mapping, in order; they end the body |
+/// | Offset | Size | Type | Field | Unit | Source |
+/// |---|---|---|---|---|---|
+/// | 0x0 | 1 | u8 | ManagedObject byte, 1 | | anvil.md 4.3 |
+/// | 0x1 | 4 | f32 | Length | s | anvil.md 4.3 |
+/// | 0x5 | 4 | u32 | AnimationKey | | anvil.md 4.3 |
+/// | 0x9 | 4 | u32 | 322B96B8, not known, 0 | | anvil.md 4.3 |
+/// | 0xD | 4 + 2A | u32, u16[] | TeleportAtTime, empty on all known clips | | anvil.md 4.3 |
+/// | 17+2A | 4 + 2B | u32, u16[] | 251905D9, not known, empty on all known clips | | anvil.md 4.3 |
+/// | 21+2A+2B | 4 | bool[4] | Additive, AdditiveWithAlwaysMatchBlendLength, UseGlobalCoordsForReferenceBone, IsStreamed | s | anvil.md 4.3 |
+/// | 25+2A+2B | 4 | u32 | event count | | anvil.md 4.3 |
+/// | 29+2A+2B | | objects | AnimTrackEvents, not decoded | | anvil.md 4.3 |
+/// | | 13 | u8 0, u64, u32 | AnimTrackData: tag, id, class 0181EFE8 | | anvil.md 4.3 |
+/// | | 4 | u32 | AnimTrackDataKey | | anvil.md 4.3 |
+/// | | 4 + 16n | u32, mappings | u64 id, class 653CAA76, u32 TrackID: CRC-32 of the bone's name, 0 the root's motion | | anvil.md 4.3 |
+/// | | 2 | u16 | NumRefs | | anvil.md 4.3 |
+/// | | 1 or more | pointer | ECLAnimation: 3 (none), or 0, u64 id, class AC692A57, then arrays of u8, u32, u16 and u8, each with a u32 count | | anvil.md 4.3 |
+/// | | 4 + m | u32, bytes | B832D26F, not known | | anvil.md 4.3 |
+/// | | 4 | u32 | UserCategory | | anvil.md 4.3 |
+/// | | 4 | u32 | track count, equal to n | | anvil.md 4.3 |
+/// | | | blocks | tracks, one for each mapping, in order; they end the body | | anvil.md 4.3 |
 ///
 /// The length of the events is not stored: [`find_tail`] finds where AnimTrackData begins.
 ///

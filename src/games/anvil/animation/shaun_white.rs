@@ -18,28 +18,28 @@ pub const GAME: &str = "SWS";
 /// Body, little-endian, from the table's first byte (docs/formats/anvil.md, section 4.5; readings marked D
 /// are inferred):
 ///
-/// | Offset | Size | Type | Field |
-/// |---|---|---|---|
-/// | 0x0 | 3 | u8[3] | 02 00 00 |
-/// | 0x3 | 4 | u32 | row count k |
-/// | 0x7 | 12k | rows | what the allocator must make room for: class id, u16 0, u16, u32 |
-/// | 7+12k | 1 | u8 | managed, 1 |
-/// | 8+12k | 4 | u32 | id, the directory's |
-/// | 12+12k | 4 | u32 | class 0FA3067F |
-/// | 16+12k | 4 | f32 | length, seconds |
-/// | 20+12k | 4 | u32 | layout word: clips that share it share their mappings |
-/// | 24+12k | 4 | u32 | not known (D: count of TeleportAtTime) |
-/// | 28+12k | 2 | u16 | not known (D: Additive, AdditiveWithAlwaysMatchBlendLength) |
-/// | 30+12k | 4 | u32 | not known, often id + 3 |
-/// | 34+12k | 4 | u32 | event count |
-/// | 38+12k | E | objects | AnimTrackEvents, not decoded |
-/// | 38+12k+E | 4 | u32 | not known |
-/// | 42+12k+E | 9 | u8 0, u32, u32 | AnimTrackData: tag, id, class 0181EFE8 |
-/// | 51+12k+E | 4 | u32 | layout word again |
-/// | 55+12k+E | 4 + 12n | u32, mappings | u32 id, class 653CAA76, u32 CRC-32 of the bone's name, 0 the root's motion |
-/// | 59+12k+E+12n | 2 | u16 | not known |
-/// | 61+12k+E+12n | 4 | u32 | track count, equal to n |
-/// | 65+12k+E+12n | | blocks | tracks, one for each mapping, in order; they end the object |
+/// | Offset | Size | Type | Field | Unit | Source |
+/// |---|---|---|---|---|---|
+/// | 0x0 | 3 | u8[3] | 02 00 00 | | anvil.md 4.5 |
+/// | 0x3 | 4 | u32 | row count k | | anvil.md 4.5 |
+/// | 0x7 | 12k | rows | what the allocator must make room for: class id, u16 0, u16, u32 | | anvil.md 4.5 |
+/// | 7+12k | 1 | u8 | managed, 1 | | anvil.md 4.5 |
+/// | 8+12k | 4 | u32 | id, the directory's | | anvil.md 4.5 |
+/// | 12+12k | 4 | u32 | class 0FA3067F | | anvil.md 4.5 |
+/// | 16+12k | 4 | f32 | length | s | anvil.md 4.5 |
+/// | 20+12k | 4 | u32 | layout word: clips that share it share their mappings | | anvil.md 4.5 |
+/// | 24+12k | 4 | u32 | not known (D: count of TeleportAtTime) | | anvil.md 4.5 |
+/// | 28+12k | 2 | u16 | not known (D: Additive, AdditiveWithAlwaysMatchBlendLength) | | anvil.md 4.5 |
+/// | 30+12k | 4 | u32 | not known, often id + 3 | | anvil.md 4.5 |
+/// | 34+12k | 4 | u32 | event count | | anvil.md 4.5 |
+/// | 38+12k | E | objects | AnimTrackEvents, not decoded | | anvil.md 4.5 |
+/// | 38+12k+E | 4 | u32 | not known | | anvil.md 4.5 |
+/// | 42+12k+E | 9 | u8 0, u32, u32 | AnimTrackData: tag, id, class 0181EFE8 | | anvil.md 4.5 |
+/// | 51+12k+E | 4 | u32 | layout word again | | anvil.md 4.5 |
+/// | 55+12k+E | 4 + 12n | u32, mappings | u32 id, class 653CAA76, u32 CRC-32 of the bone's name, 0 the root's motion | | anvil.md 4.5 |
+/// | 59+12k+E+12n | 2 | u16 | not known | | anvil.md 4.5 |
+/// | 61+12k+E+12n | 4 | u32 | track count, equal to n | | anvil.md 4.5 |
+/// | 65+12k+E+12n | | blocks | tracks, one for each mapping, in order; they end the object | | anvil.md 4.5 |
 ///
 /// The length of the events is not stored: [`find_tail`] finds where AnimTrackData begins.
 ///

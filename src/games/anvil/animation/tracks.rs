@@ -3,13 +3,13 @@
 //!
 //! Riders Republic (docs/formats/anvil.md, section 4.4):
 //!
-//! | Offset | Size | Type | Field |
-//! |---|---|---|---|
-//! | 0x0 | 1 | u8 | tag = 3 x kind + time form |
-//! | 0x1 | 4 | u32 | size word, within eight bytes of T + K x width |
-//! | 0x5 | 4 | u32 | key count K |
-//! | 0x9 | T | | times: form 0 K-1 u8, form 1 K-1 u16 (1/60 s, the first key at 0); form 2 a marker and 1 to 8 mask bytes |
-//! | 9+T | K x width | | values |
+//! | Offset | Size | Type | Field | Unit | Source |
+//! |---|---|---|---|---|---|
+//! | 0x0 | 1 | u8 | tag = 3 x kind + time form | | anvil.md 4.4 |
+//! | 0x1 | 4 | u32 | size word, within eight bytes of T + K x width | bytes | anvil.md 4.4 |
+//! | 0x5 | 4 | u32 | key count K | | anvil.md 4.4 |
+//! | 0x9 | T | | times: form 0 K-1 u8, form 1 K-1 u16 (the first key at 0); form 2 a marker and 1 to 8 mask bytes | 1/60 s; 1/30 s in form 2 | anvil.md 4.4 |
+//! | 9+T | K x width | | values | | anvil.md 4.4 |
 //!
 //! The marker's low six bits count the mask bytes; its high bits are 0x40, 0x80 or 0xC0. A set bit is a key at
 //! that frame of 1/30 s, least significant bit first (docs/formats/anvil.md, section 4.2); K bits are set.
@@ -24,13 +24,13 @@
 //!
 //! Shaun White Skateboarding (docs/formats/anvil.md, section 4.6):
 //!
-//! | Offset | Size | Type | Field |
-//! |---|---|---|---|
-//! | 0x0 | 1 | u8 | tag = kind << 2; bit 0: u16 times; bit 1: two more bytes in memory |
-//! | 0x1 | 4 | u32 | in-memory size: 2 + T, plus 2 with bit 1, up to the kind's alignment, plus K x width |
-//! | 0x5 | 4 | u32 | key count K, at least 1 |
-//! | 0x9 | T | u8[] or u16[] | K-1 times, 1/60 s, the first key at 0, strictly rising |
-//! | 9+T | K x width | | values |
+//! | Offset | Size | Type | Field | Unit | Source |
+//! |---|---|---|---|---|---|
+//! | 0x0 | 1 | u8 | tag = kind << 2; bit 0: u16 times; bit 1: two more bytes in memory | | anvil.md 4.6 |
+//! | 0x1 | 4 | u32 | in-memory size: 2 + T, plus 2 with bit 1, up to the kind's alignment, plus K x width | bytes | anvil.md 4.6 |
+//! | 0x5 | 4 | u32 | key count K, at least 1 | | anvil.md 4.6 |
+//! | 0x9 | T | u8[] or u16[] | K-1 times, the first key at 0, strictly rising | 1/60 s | anvil.md 4.6 |
+//! | 9+T | K x width | | values | | anvil.md 4.6 |
 //!
 //! | Kind | Bytes / alignment | Value |
 //! |---|---|---|

@@ -5,12 +5,12 @@
 //!
 //! Container header (docs/formats/anvil.md, section 2.1):
 //!
-//! | Offset | Size | Field | Confidence |
-//! |---|---|---|---|
-//! | 0 | 8 | magic `33 AA FB 57 99 FA 04 10`, or `34 .. 14 10`, `35 .. 15 10`, `36 .. 16 10` | A |
-//! | 8 | 2 | version: up to 1 block sizes are u16, from 2 on u32 | A |
-//! | 10 | 1 | algorithm ([`crate::games::anvil::container::codec`]) | A |
-//! | 11 | 4 | u16 largest unpacked and u16 largest packed block, or one u32; bit 31 set: table form, clear: streaming form | B |
+//! | Offset | Size | Field | Unit | Source, mark |
+//! |---|---|---|---|---|
+//! | 0 | 8 | magic `33 AA FB 57 99 FA 04 10`, or `34 .. 14 10`, `35 .. 15 10`, `36 .. 16 10` | | anvil.md 2.1, A |
+//! | 8 | 2 | version: up to 1 block sizes are u16, from 2 on u32 | | anvil.md 2.1, A |
+//! | 10 | 1 | algorithm ([`crate::games::anvil::container::codec`]) | | anvil.md 2.4, A |
+//! | 11 | 4 | u16 largest unpacked and u16 largest packed block, or one u32; bit 31 set: table form, clear: streaming form | bytes | anvil.md 2.1, B |
 //!
 //! Table form (docs/formats/anvil.md, section 2.2): block count (u16 or u32), per block {unpacked, packed}, then per
 //! block {u32 checksum, packed bytes}. Equal sizes: stored. A u16 size of 0 is 65,536.

@@ -4,33 +4,33 @@
 //!
 //! File header:
 //!
-//! | Offset | Size | Field | Confidence |
-//! |---|---|---|---|
-//! | 0x00 | 9 | `scimitar\0` | A |
-//! | 0x09 | 4 | version | A |
-//! | 0x0D | 8 | offset H of the data header | A |
+//! | Offset | Size | Field | Unit | Source, mark |
+//! |---|---|---|---|---|
+//! | 0x00 | 9 | `scimitar\0` | | anvil.md 1.1, A |
+//! | 0x09 | 4 | u32 version | | anvil.md 1.1, A |
+//! | 0x0D | 8 | u64 offset H of the data header | bytes | anvil.md 1.1, A |
 //!
 //! Data header at H (ids of 32 bits up to version 26, of 64 bits from 27 on):
 //!
-//! | 25, 26 | 27 and later | Field | Confidence |
-//! |---|---|---|---|
-//! | +0x00 | +0x00 | i32 number of files | A |
-//! | +0x04 | +0x04 | i32 number of folders | A |
-//! | +0x08 (u32) | +0x08 (u64) | largest key | A |
-//! | +0x0C | +0x10 | i32 root, first free file, first free folder, size of a table, number of tables | A |
-//! | +0x20 | +0x24 | u64 offset of the first table | A |
+//! | Offset in 25, 26 | Offset from 27 on | Size | Field | Unit | Source, mark |
+//! |---|---|---|---|---|---|
+//! | H+0x00 | H+0x00 | 4 | i32 number of files | | anvil.md 1.2, A |
+//! | H+0x04 | H+0x04 | 4 | i32 number of folders | | anvil.md 1.2, A |
+//! | H+0x08 | H+0x08 | 4, 8 | u32 or u64 largest key | | anvil.md 1.2, A |
+//! | H+0x0C | H+0x10 | 20 | i32 root, first free file, first free folder, size of a table, number of tables | | anvil.md 1.2, A |
+//! | H+0x20 | H+0x24 | 8 | u64 offset of the first table | bytes | anvil.md 1.2, A |
 //!
 //! Table (a "file set"), 48 bytes; the chain ends at offset −1:
 //!
-//! | Offset | Field | Confidence |
-//! |---|---|---|
-//! | 0x00 | i32 entries in this table, may be 0 | A |
-//! | 0x04 | i32 folders | A |
-//! | 0x08 | i64 offset of the index records | A |
-//! | 0x10 | i64 offset of the next table, −1 for none | A |
-//! | 0x18 | i32 first and i32 last index | A |
-//! | 0x20 | i64 offset of the name records | A |
-//! | 0x28 | i64 offset of the folder records | A |
+//! | Offset | Size | Field | Unit | Source, mark |
+//! |---|---|---|---|---|
+//! | 0x00 | 4 | i32 entries in this table, may be 0 | | anvil.md 1.3, A |
+//! | 0x04 | 4 | i32 folders | | anvil.md 1.3, A |
+//! | 0x08 | 8 | i64 offset of the index records | bytes | anvil.md 1.3, A |
+//! | 0x10 | 8 | i64 offset of the next table, −1 for none | bytes | anvil.md 1.3, A |
+//! | 0x18 | 8 | i32 first and i32 last index | | anvil.md 1.3, A |
+//! | 0x20 | 8 | i64 offset of the name records | bytes | anvil.md 1.3, A |
+//! | 0x28 | 8 | i64 offset of the folder records | bytes | anvil.md 1.3, A |
 //!
 //! Index and name records: [`IndexLayout`], [`NameLayout`]. Versions 42 and 50 have no name records and one table.
 

@@ -14,21 +14,29 @@
 //!
 //! Object record with 64-bit ids (docs/formats/anvil.md, section 2.5.1):
 //!
-//! | Offset | Size | Field |
-//! |---|---|---|
-//! | 0x0 | 4 | u32 class |
-//! | 0x4 | 4 | u32 payload length P |
-//! | 0x8 | 4 | u32 name length N |
-//! | 0xC | N | name |
-//! | 12+N | H | file header: u8 0, or u8 1, 3 bytes, u32 R, R rows of 12 |
-//! | 12+N+H | 8 | u64 ClassID |
-//! | 20+N+H | 4 | u32 class again |
-//! | 24+N+H | P−12 | body |
+//! | Offset | Size | Field | Unit | Source |
+//! |---|---|---|---|---|
+//! | 0x0 | 4 | u32 class | | anvil.md 2.5.1 |
+//! | 0x4 | 4 | u32 payload length P | bytes | anvil.md 2.5.1 |
+//! | 0x8 | 4 | u32 name length N | bytes | anvil.md 2.5.1 |
+//! | 0xC | N | name | | anvil.md 2.5.1 |
+//! | 12+N | H | file header: u8 0, or u8 1, 3 bytes, u32 R, R rows of 12 | | anvil.md 2.5.1 |
+//! | 12+N+H | 8 | u64 ClassID | | anvil.md 2.5.1 |
+//! | 20+N+H | 4 | u32 class again | | anvil.md 2.5.1 |
+//! | 24+N+H | P−12 | body | | anvil.md 2.5.1 |
 //!
-//! Object record with 32-bit ids (docs/formats/anvil.md, section 2.5.2): class, declared size P, name length, name as
-//! above; then u8 0 and P bytes of body; or, on block-allocator objects, u8 1 and 7 + 12k + P bytes that start with
-//! `02 00 00`, u32 k and k rows of 12. The body starts [managed u8][id u32][class u32], or [id][class] on classes
-//! that are not managed.
+//! Object record with 32-bit ids (docs/formats/anvil.md, section 2.5.2):
+//!
+//! | Offset | Size | Field | Unit | Source |
+//! |---|---|---|---|---|
+//! | 0x0 | 4 | u32 class | | anvil.md 2.5.2 |
+//! | 0x4 | 4 | u32 declared size P | bytes | anvil.md 2.5.2 |
+//! | 0x8 | 4 | u32 name length L | bytes | anvil.md 2.5.2 |
+//! | 0xC | L | name | | anvil.md 2.5.2 |
+//! | 12+L | 1 | u8 0; on block-allocator objects 1 | | anvil.md 2.5.2 |
+//! | 13+L | P, or 7 + 12k + P | body; on block-allocator objects it starts with `02 00 00`, u32 k and k rows of 12 | | anvil.md 2.5.2 |
+//!
+//! The body of a managed class starts with u8 managed, u32 id, u32 class; that of another class with u32 id, u32 class.
 
 use std::collections::BTreeSet;
 

@@ -1,23 +1,23 @@
 //! RPF7: the archives of GTA V, plain and `OPEN`, with the archives inside them.
 //!
-//! | offset | type | field | source |
-//! |---|---|---|---|
-//! | 0x00 | 4 bytes | `7FPR` (u32 0x52504637) | rage.md 12 |
-//! | 0x04 | u32 | number of entries | rage.md 12 |
-//! | 0x08 | u32 | bytes of names | rage.md 12 |
-//! | 0x0C | u32 | encryption: 0 none, 0x4E45504F `OPEN`, 0x0FFFFFF9 AES, 0x0FEFFFFF NG | rage.md 12 |
-//! | 0x10 | .. | entries of 16 bytes, then the NUL-terminated names | rage.md 12 |
+//! | Offset | Size | Type | Field | Unit | Source |
+//! |---|---|---|---|---|---|
+//! | 0x00 | 4 | 4 bytes | `7FPR` (u32 0x52504637) | | rage.md 12 |
+//! | 0x04 | 4 | u32 | number of entries | | rage.md 12 |
+//! | 0x08 | 4 | u32 | bytes of names | bytes | rage.md 12 |
+//! | 0x0C | 4 | u32 | encryption: 0 none, 0x4E45504F `OPEN`, 0x0FFFFFF9 AES, 0x0FEFFFFF NG | | rage.md 12 |
+//! | 0x10 | | .. | entries of 16 bytes, then the NUL-terminated names | | rage.md 12 |
 //!
 //! An entry; the first is the root directory (docs/formats/rage.md, section 12):
 //!
-//! | offset | directory | binary file | resource |
-//! |---|---|---|---|
-//! | 0x00 | u32 name | u16 name | u16 name |
-//! | 0x02 | | u24 packed size, 0: stored | u24 size; 0xFFFFFF: in the data's header |
-//! | 0x04 | 0x7FFFFF00 | | |
-//! | 0x05 | | u24 block, top bit clear | u24 block, top bit set |
-//! | 0x08 | u32 first child | u32 unpacked size | u32 system page flags |
-//! | 0x0C | u32 children | u32 1: encrypted | u32 graphics page flags |
+//! | Offset | Directory | Binary file | Resource | Unit | Source |
+//! |---|---|---|---|---|---|
+//! | 0x00 | u32 name | u16 name | u16 name | | rage.md 12 |
+//! | 0x02 | | u24 packed size, 0: stored | u24 size; 0xFFFFFF: in the data's header | bytes | rage.md 12 |
+//! | 0x04 | u32 0x7FFFFF00 | | | | rage.md 12 |
+//! | 0x05 | | u24 block, top bit clear | u24 block, top bit set | 512 bytes | rage.md 12 |
+//! | 0x08 | u32 first child | u32 unpacked size | u32 system page flags | | rage.md 12 |
+//! | 0x0C | u32 children | u32 1: encrypted | u32 graphics page flags | | rage.md 12 |
 //!
 //! Names are offsets into the block of names; blocks are of 512 bytes and count from the start of the archive
 //! itself, also where it lies in another. Packed binary files are raw deflate. A resource begins with a header

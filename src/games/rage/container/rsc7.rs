@@ -1,12 +1,12 @@
 //! RSC7: a RAGE resource, two memory segments in one raw deflate stream.
 //!
-//! | offset | type | field | source |
-//! |---|---|---|---|
-//! | 0x00 | 4 bytes | `RSC7` | rage.md 1 |
-//! | 0x04 | u32 | version of the resource: clip dictionary 46, drawable 165 or 159, fragment 162 or 171 | rage.md 1 |
-//! | 0x08 | u32 | page flags of the system ("virtual") segment, see [`segment_size`] | rage.md 1 |
-//! | 0x0C | u32 | page flags of the graphics ("physical") segment | rage.md 1 |
-//! | 0x10 | .. | raw deflate: system segment, then graphics segment; bytes after it mean nothing | rage.md 1 |
+//! | Offset | Size | Type | Field | Unit | Source |
+//! |---|---|---|---|---|---|
+//! | 0x00 | 4 | 4 bytes | `RSC7` | | rage.md 1 |
+//! | 0x04 | 4 | u32 | version of the resource: clip dictionary 46, drawable 165 or 159, fragment 162 or 171 | | rage.md 1 |
+//! | 0x08 | 4 | u32 | page flags of the system ("virtual") segment, see [`segment_size`] | | rage.md 1 |
+//! | 0x0C | 4 | u32 | page flags of the graphics ("physical") segment | | rage.md 1 |
+//! | 0x10 | | .. | raw deflate: system segment, then graphics segment; bytes after it mean nothing | | rage.md 1 |
 //!
 //! Some tools write the unpacked system segment without a header. Such a file has u32 1 at 4 and at 8 a pointer
 //! of the system segment that lies inside the file (docs/formats/rage.md, section 1).

@@ -1,19 +1,19 @@
 //! Sequence blocks and their channels (docs/formats/rage.md, section 5).
 //!
-//! | Offset | Type | Field | Source |
-//! |---|---|---|---|
-//! | 0x00 | u32 | signature | rage.md 5.1 |
-//! | 0x04 | u32 | data length: bytes after this header | rage.md 5.1 |
-//! | 0x08 | u32 | 0 | rage.md 5.1 |
-//! | 0x0C | u32 | frame-data offset, from the data's start | rage.md 5.1 |
-//! | 0x10 | u32 | root-motion-reference offset, from the header's start | rage.md 5.1 |
-//! | 0x14 | u16 | 0 | rage.md 5.1 |
-//! | 0x16 | u16 | frames | rage.md 5.1 |
-//! | 0x18 | u16 | bytes a frame record | rage.md 5.1 |
-//! | 0x1A | u16 | sum of 5 + integers over indirect channels | rage.md 5.1 |
-//! | 0x1C | u16 | sum of the widths of quantised channels | rage.md 5.1 |
-//! | 0x1E | u8 | frames a chunk of linear channels | rage.md 5.1 |
-//! | 0x1F | u8 | root-motion references: high nibble position, low nibble rotation | rage.md 5.1 |
+//! | Offset | Size | Type | Field | Unit | Source |
+//! |---|---|---|---|---|---|
+//! | 0x00 | 4 | u32 | signature | | rage.md 5.1 |
+//! | 0x04 | 4 | u32 | length of the data behind this header | bytes | rage.md 5.1 |
+//! | 0x08 | 4 | u32 | 0 | | rage.md 5.1 |
+//! | 0x0C | 4 | u32 | frame-data offset, from the data's start | bytes | rage.md 5.1 |
+//! | 0x10 | 4 | u32 | root-motion-reference offset, from the header's start | bytes | rage.md 5.1 |
+//! | 0x14 | 2 | u16 | 0 | | rage.md 5.1 |
+//! | 0x16 | 2 | u16 | frames | frames | rage.md 5.1 |
+//! | 0x18 | 2 | u16 | size of a frame record | bytes | rage.md 5.1 |
+//! | 0x1A | 2 | u16 | sum of 5 + integers over indirect channels | u32 words | rage.md 5.1 |
+//! | 0x1C | 2 | u16 | sum of the widths of quantised channels | bits | rage.md 5.1 |
+//! | 0x1E | 1 | u8 | size of a chunk of linear channels | frames | rage.md 5.1 |
+//! | 0x1F | 1 | u8 | root-motion references: high nibble position, low nibble rotation | | rage.md 5.1 |
 //!
 //! Data: channel parameters, frame records, nine u16 channel counts, the channel words of each type (padded to
 //! four words), six-byte root-motion references. Parameters, words and frame bits share one order: type 0 to 8,
