@@ -33,7 +33,7 @@ struct Ped {
     by_tag: FxHashMap<u16, usize>,
     /// By upper-cased name.
     by_name: FxHashMap<String, usize>,
-    /// Parent of each bone; bones without a known one hang from `SKEL_ROOT`.
+    /// Parent of each bone. Bones without a known parent are children of `SKEL_ROOT`.
     parents: Vec<Option<usize>>,
 }
 
@@ -85,7 +85,7 @@ pub fn ped_bone_by_tag(tag: u16) -> Option<&'static PedBone> {
     PED.by_tag.get(&tag).map(|i| &PED.bones[*i])
 }
 
-/// The ped bone of this name; case makes no difference, as in the game.
+/// The ped bone of this name. Case does not matter, as in the game.
 pub fn ped_bone_by_name(name: &str) -> Option<&'static PedBone> {
     PED.by_name.get(&name.to_ascii_uppercase()).map(|i| &PED.bones[*i])
 }
@@ -95,7 +95,7 @@ pub fn bone_name(tag: u16) -> Option<&'static str> {
     ped_bone_by_tag(tag).map(|b| b.name)
 }
 
-/// What to call a tag for which there is no name: `tag_NNNNN`, decimal, unpadded.
+/// The joint name of a tag that has no bone name: `tag_NNNNN`, decimal, unpadded.
 pub fn tag_name(tag: u16) -> String {
     format!("tag_{tag}")
 }
@@ -122,9 +122,9 @@ pub fn tag_of_name(name: &str) -> u16 {
 
 /// The ped skeleton of the table, so that a clip dictionary alone opens as a person.
 ///
-/// Bones without a known parent hang from `SKEL_ROOT`. Bones without a known rest translation are left out
-/// unless `animated(tag)` says that a clip moves them, or one that is taken stands below them; they rest at
-/// their parent. Joints are [`JointId::RageTag`] and named.
+/// Bones without a known parent are children of `SKEL_ROOT`. Bones without a known rest translation are left out,
+/// unless `animated(tag)` is true for them or a bone below them is included; their rest position is their parent's.
+/// Joints are [`JointId::RageTag`] and named.
 pub fn ped_skeleton(animated: &dyn Fn(u16) -> bool) -> Result<Skeleton> {
     let bones = ped_bones();
     let parent_of = |i: usize| PED.parents[i];

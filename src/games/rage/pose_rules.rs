@@ -1,4 +1,4 @@
-//! Passes that do what GTA V's own code does to a pose, or is thought to do.
+//! Passes that do to a pose what GTA V's own code does, or is thought to do.
 
 use glam::{DQuat, DVec3, Quat};
 

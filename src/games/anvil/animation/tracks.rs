@@ -1,5 +1,5 @@
-//! Track blocks of Anvil, what Riders Republic and Shaun White Skateboarding share: the walk over the blocks,
-//! key times, values, and the census of what was met.
+//! Track blocks of Anvil: finding them, key times, values, and counts for `check`. Riders Republic and Shaun White
+//! Skateboarding share this code.
 //!
 //! Riders Republic (docs/formats/anvil.md, section 4.4):
 //!
@@ -59,7 +59,7 @@ use crate::model::{
     Window,
 };
 
-/// A key further than this behind the length is past it: lengths are f32, times are whole ticks.
+/// A key later than the clip's length by more than this (seconds) is past it: lengths are f32, times whole ticks.
 const PAST_S: f64 = 1e-4;
 /// All times are within Length + 1/30 s (docs/formats/anvil.md, section 4.4).
 const GRACE_S: f64 = 1.0 / 30.0;
@@ -115,7 +115,7 @@ fn kind_facts(layout: TrackLayout, kind: u8) -> Option<(usize, usize, Packing)> 
     })
 }
 
-/// One track block, found but not decoded.
+/// A track block that is not decoded yet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Block<'a> {
     /// Offset of the tag, for errors.
@@ -133,7 +133,7 @@ pub(crate) struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// The time form without what does not change the times (Shaun White's bit 1).
+    /// The time form without Shaun White's bit 1, which does not change the times.
     fn time_form(&self, layout: TrackLayout) -> u8 {
         match layout {
             TrackLayout::RidersRepublic => self.form,
@@ -141,7 +141,7 @@ impl Block<'_> {
         }
     }
 
-    /// Bytes before the block's values.
+    /// Offset of the block's values.
     fn values_offset(&self) -> u64 {
         self.offset + 9 + self.times.len() as u64
     }
@@ -149,7 +149,7 @@ impl Block<'_> {
 
 /// Finds `count` blocks. Nothing is decoded, but every size is checked, the mask's bits and the in-memory size too.
 pub(crate) fn walk<'a>(cursor: &mut Cursor<'a>, count: u32, layout: TrackLayout) -> Result<Vec<Block<'a>>> {
-    // A block is at least 9 bytes: no more of them can be there.
+    // A block has at least 9 bytes, which limits the count.
     let mut blocks = Vec::with_capacity((count as usize).min(cursor.left() / 9));
     for i in 0..count {
         let block = match layout {
@@ -231,7 +231,7 @@ fn walk_sws<'a>(c: &mut Cursor<'a>) -> Result<Block<'a>> {
     Ok(Block { offset, kind, form, size_word, keys, times, values, packing, width })
 }
 
-/// How many tracks and keys of one kind in one time form were met.
+/// The number of tracks and keys of one kind in one time form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct KindCount {
     /// Track kind.
@@ -273,7 +273,7 @@ pub struct ClipCensus {
     pub mask_markers: [u64; 4],
     /// Tracks of kind 7 in which a key's top bit is set.
     pub kind_7_top_bit_tracks: u64,
-    /// What was met and should not be. The key in the JSON of `check` is older than the name.
+    /// Counts of what docs/formats/anvil.md says never happens. The key in JSON stays as users know it.
     #[serde(rename = "departures")]
     pub anomalies: Anomalies,
 }
@@ -390,7 +390,7 @@ impl AddAssign for ClipCensus {
 struct TimelineFacts {
     past_length: u32,
     past_grace: u32,
-    /// Where not every key rises: which do, by index.
+    /// The indices of the keys that rise, where not all do.
     rising: Option<Vec<u32>>,
     off_length: bool,
 }
@@ -416,7 +416,7 @@ impl<'a> Decoder<'a> {
             length_s,
             timelines: Vec::new(),
             facts: Vec::new(),
-            // Tracks of a clip tend to have few or many of them; room for many is one allocation.
+            // Clips have few timelines or many. Room for many is one allocation.
             by_bytes: HashMap::with_capacity(tracks.min(512)),
             tracks: Vec::with_capacity(tracks),
             census: ClipCensus { clips: 1, ..ClipCensus::default() },
@@ -563,7 +563,7 @@ impl<'a> Decoder<'a> {
         Ok(Values::Quat(out))
     }
 
-    /// Index of the block's timeline; one whose bytes were met before is shared.
+    /// Index of the block's timeline. Blocks with equal time bytes share one.
     fn timeline(&mut self, block: &Block<'a>) -> u32 {
         let form = block.time_form(self.layout);
         // One key at 0 needs no time bytes in either form: one timeline for both.
@@ -610,7 +610,7 @@ impl<'a> Decoder<'a> {
             rising = Some(kept);
         }
         let after = |edge_s: f64| {
-            // From the end: in a sound clip the first look is the last.
+            // From the end, so that a sound clip needs one comparison.
             positions.iter().rev().take_while(|p| clock.seconds(f64::from(**p)) > edge_s).count() as u32
         };
         let past_length = after(self.length_s + PAST_S);
@@ -712,7 +712,7 @@ fn retain_keys(values: &mut Values, kept: &[u32]) {
     }
 }
 
-/// Bytes of an unread part that extras hold as hex; longer ones are named by length and CRC-32 only.
+/// The longest unread part that extras hold as hex, bytes. Longer ones are given by length and CRC-32.
 const HEX_LIMIT: usize = 4096;
 
 /// An unread part for extras: its hex, or (where that would swell the output) its length and CRC-32.
@@ -734,7 +734,7 @@ fn hex(bytes: &[u8]) -> String {
     out
 }
 
-/// Where `word` stands next in `data` at or after `from`.
+/// The next offset of `word` in `data` at or after `from`.
 pub(crate) fn find_word(data: &[u8], from: usize, word: u32) -> Option<usize> {
     memchr::memmem::find(data.get(from..)?, &word.to_le_bytes()).map(|i| from + i)
 }

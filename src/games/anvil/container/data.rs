@@ -33,9 +33,9 @@ use crate::games::anvil::container::forge::hex;
 pub const FILEDATA: &[u8; 8] = b"FILEDATA";
 /// Length of a `FILEDATA` header.
 pub const FILEDATA_SIZE: usize = 0x1B8;
-/// What a payload unpacks to at most, in bytes.
+/// Limit of a payload's unpacked size, bytes.
 pub const MAX_UNPACKED: usize = 1 << 30;
-/// What a block unpacks to at most, in bytes: 64 times the largest known.
+/// Limit of a block's unpacked size, bytes: 64 times the largest known.
 const MAX_BLOCK: usize = 16 << 20;
 const HEADER: usize = 15;
 /// First byte of the magic of most games.
@@ -137,7 +137,7 @@ impl Output {
     }
 }
 
-/// Whether a container's magic stands at `at`.
+/// Whether there is a container's magic at `at`.
 pub fn magic_at(payload: &[u8], at: usize) -> bool {
     matches!(
         payload.get(at..),
@@ -216,12 +216,12 @@ struct Framing<'a> {
     form: Form,
     /// The size pairs.
     sizes: &'a [u8],
-    /// Where the first block's checksum stands.
+    /// Offset of the first block's checksum.
     start: usize,
     end: usize,
 }
 
-/// A block: sizes, and where its packed bytes stand.
+/// A block: its sizes, and the offset of its packed bytes.
 #[derive(Clone, Copy)]
 struct Block {
     unpacked: usize,
@@ -316,8 +316,8 @@ impl Sums {
 }
 
 impl Unpacker {
-    /// Unpacks `payload`: strips what stands before it, then container after container to its end. A payload without
-    /// a container is raw and returned as it is.
+    /// Unpacks `payload`: skips what is before the first container, then unpacks containers to the payload's end. A
+    /// payload without a container is raw and returned as it is.
     ///
     /// Errors carry offsets in `payload`. Never allocates more than 16 MiB beyond what was decoded.
     pub fn unpack<'a>(&'a mut self, payload: &'a [u8], options: &DataOptions) -> Result<Unpacked<'a>> {
@@ -344,7 +344,7 @@ impl Unpacker {
                 break;
             }
             at = match container_at(body, end) {
-                // The form was chosen so that this cannot be behind the start.
+                // The form was chosen so that the end cannot be before the start.
                 Some(next) if next > at => next,
                 _ => {
                     return Err(Error::malformed(
@@ -388,7 +388,7 @@ impl Unpacker {
         }
         if framings.len() > 1 {
             for (matching, framing) in &mut framings {
-                // Of as many as there are: a reading of few blocks is no worse than one of many.
+                // The share of matching blocks counts, so that a reading with few blocks is not at a disadvantage.
                 let blocks = framing.blocks().count().max(1);
                 *matching = framing.matching(payload) * 1000 / blocks;
             }

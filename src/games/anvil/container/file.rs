@@ -38,8 +38,8 @@ pub enum Kind {
 /// How many bytes of a file's start [`probe`] looks at.
 pub const PROBE_SIZE: usize = 4096;
 
-/// What a file is by its first [`PROBE_SIZE`] bytes (or all that it has) and its `extension`; `None` where it is
-/// nothing of Anvil's.
+/// The kind of a file, from its first [`PROBE_SIZE`] bytes (or all of a shorter one) and its `extension`; `None` for a
+/// file that is not Anvil's.
 pub fn probe(prefix: &[u8], extension: &str) -> Option<Kind> {
     if Archive::<&[u8]>::probe(prefix) {
         Some(Kind::Forge)
@@ -61,7 +61,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// New ones; they grow to the largest entry that is read.
+    /// Empty buffers. They grow to the largest entry that is read.
     pub fn new() -> Self {
         Scratch::default()
     }
@@ -103,7 +103,7 @@ impl std::fmt::Display for Assumption {
     }
 }
 
-/// An opened file of Anvil's. Shared by threads: everything is read by position.
+/// An opened Anvil file. Threads share it, because everything is read by position.
 #[derive(Debug)]
 pub struct AnvilSource {
     path: PathBuf,
@@ -241,7 +241,7 @@ impl AnvilSource {
         self.assumptions.lock().unwrap_or_else(PoisonError::into_inner).extend(met);
     }
 
-    /// Damage of the archive's index that left other entries readable: each is one failure to report.
+    /// Damage of the archive's index that leaves other entries readable: each error is one failure to report.
     pub fn faults(&self) -> &[Error] {
         &self.faults
     }
@@ -265,7 +265,7 @@ impl AnvilSource {
     }
 
     /// Calls `visit` with every object of entry `index` (its position in [`AnvilSource::entries`]), in stored order.
-    /// A damaged object is an `Err` in its turn; the `Err` that is returned is of the entry as a whole. Errors name
+    /// A damaged object is passed as an `Err`; the returned `Err` is of the entry as a whole. Errors name
     /// file and entry, with offsets in the entry or in its unpacked container.
     pub fn for_each_object(
         &self,
@@ -325,8 +325,8 @@ impl AnvilSource {
     }
 }
 
-/// For archives given together, in order: which entries of each (positions in its list) a later one replaces by their
-/// id, as a patch does.
+/// For archives that are given together, in order: the entries of each (positions in its list) that a later archive
+/// replaces by id, as a patch does.
 pub fn superseded(archives: &[&[Entry]]) -> Vec<Vec<usize>> {
     let mut later: HashSet<u64> = HashSet::new();
     let mut replaced = vec![Vec::new(); archives.len()];

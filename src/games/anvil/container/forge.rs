@@ -62,7 +62,7 @@ pub struct Entry {
     pub index: usize,
     /// The ClassID (64-bit) or object id (32-bit) of its first object.
     pub id: u64,
-    /// Name from the name record, where there is one that reads as a name.
+    /// Name from the name record, where there is one and it is readable text.
     pub name: Option<String>,
     /// CRC-32 of the class name of its first object, from the name record.
     pub class: Option<u32>,
@@ -73,7 +73,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The name, or `entry_` and the id where there is none.
+    /// The name, or `entry_` and the id for an entry without one.
     pub fn display_name(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("entry_{:016X}", self.id))
     }
@@ -192,8 +192,8 @@ impl NameLayout {
         };
         let length = *record.get(at + 255)? as usize;
         let mut name = record.get(at..at + length)?.to_vec();
-        // Key and step as RainbowForge has them (docs/formats/anvil.md, section 1.5, B); a name that does not come
-        // out readable is none.
+        // Key and step as RainbowForge has them (docs/formats/anvil.md, section 1.5, B); a name that is not
+        // readable text is left out.
         let class = word(record, if at == 44 { 16 } else { 300 })? as u64;
         let mut key = 0xA860_F0EC_DE33_39FBu64
             .wrapping_add(entry.id)
@@ -251,7 +251,7 @@ pub struct Archive<R> {
     faults: Vec<Error>,
 }
 
-/// A table of the chain, believed as far as the file's size goes.
+/// A table of the chain, with counts cut to what the file's size allows.
 #[derive(Debug, Clone, Copy)]
 struct Table {
     at: u64,
@@ -356,7 +356,7 @@ impl<R: ReadAt> Archive<R> {
         format!("forge version {}: index records of {width} bytes, {names}", self.version)
     }
 
-    /// Damage that did not stop the listing: each is one failure to report. Leaves none behind.
+    /// Takes the damage that did not stop the listing: each error is one failure to report.
     pub fn take_faults(&mut self) -> Vec<Error> {
         std::mem::take(&mut self.faults)
     }
@@ -366,8 +366,8 @@ impl<R: ReadAt> Archive<R> {
         read_range(&self.source, entry.offset, entry.size, buffer)
     }
 
-    /// A file that ends within its padding was cut, though every entry is whole: a writer ends a file behind its last
-    /// entry or on a page, of whatever size. That is the one sign of damage where the end held no entry.
+    /// Reports a file that ends within its padding. It was cut, though every entry is whole: a writer ends a file
+    /// behind its last entry or at a page boundary. It is the only sign of damage where no entry was lost.
     fn check_end(&mut self) {
         let (len, content) = (self.source.len(), self.content_end);
         if content > len || len.is_multiple_of(PADDING) {
@@ -461,7 +461,7 @@ impl<R: ReadAt> Archive<R> {
             let names = c.u64("name offset")?;
             let smallest = IndexLayout::Bytes16.size() as u64;
             match u64::try_from(count) {
-                // Nobody reads the offsets of an empty table: 0, -1 and anything else are as good.
+                // The offsets of an empty table are not read, so any value is accepted.
                 Ok(0) => self.content_end = self.content_end.max(at.saturating_add(TABLE_SIZE as u64)),
                 Ok(count) if index.checked_add(count * smallest).is_some_and(|end| end <= len) => {
                     self.content_end = self.content_end.max(at.saturating_add(TABLE_SIZE as u64));
@@ -496,7 +496,7 @@ impl<R: ReadAt> Archive<R> {
         Ok(tables)
     }
 
-    /// Whether an index table can stand at `at`.
+    /// Whether an index table can be at `at`.
     fn is_table(&self, at: u64) -> bool {
         let mut block = [0u8; TABLE_SIZE];
         at >= MAGIC.len() as u64
@@ -558,10 +558,10 @@ impl<R: ReadAt> Archive<R> {
         for table in tables {
             for (at, width) in [(Some(table.index), width), (table.names, name_width)] {
                 let end = at.unwrap_or(0).saturating_add(table.count.saturating_mul(width as u64));
-                // Name records that reach past the end are read as none.
+                // Name records that reach past the end count as missing.
                 self.content_end = self.content_end.max(if end <= len { end } else { 0 });
             }
-            // Chunks, so that a count that only a very large file can justify allocates nothing yet.
+            // Read in chunks, so that a large count allocates nothing before the file is seen to hold as much.
             const CHUNK: u64 = 4096;
             let mut done = 0u64;
             while done < table.count {
@@ -649,7 +649,7 @@ impl<R: ReadAt> Archive<R> {
         }
         let (layout, fit, of) = best;
         if fit == 0 {
-            // One entry would still be shown to be outside by `list`; here no record of any form makes sense.
+            // No record makes sense in any layout. A single bad entry is reported by `list` instead.
             return Err(Error::malformed(
                 first.index,
                 format_args!("index records whose entries all lie outside the {len} bytes of the file"),
@@ -716,7 +716,7 @@ impl<R: ReadAt> Archive<R> {
 const SAMPLE: u64 = 64;
 const SAMPLE_TABLES: usize = 64;
 
-/// Calls `f` with every record that is looked at; with zeros where the file ends before it.
+/// Calls `f` with every sampled record, or with zeros where the file ends before it.
 fn for_samples(source: &impl ReadAt, tables: &[Table], width: usize, mut f: impl FnMut(&[u8])) {
     for table in tables.iter().take(SAMPLE_TABLES) {
         for i in 0..table.count.min(SAMPLE) {
@@ -730,7 +730,7 @@ fn for_samples(source: &impl ReadAt, tables: &[Table], width: usize, mut f: impl
     }
 }
 
-/// Entries that lie outside the file: one message for all.
+/// Entries that are outside the file, reported in one message.
 #[derive(Default)]
 struct Outside {
     count: usize,

@@ -1,4 +1,4 @@
-//! Resources that lie in files of their own.
+//! Resources in files of their own.
 //!
 //! | Form | Starts with | Proof | Source |
 //! |---|---|---|---|
@@ -13,7 +13,7 @@ use crate::games::anvil::container::object::{Generation, Object, class};
 use crate::games::anvil::container::walk;
 use crate::games::anvil::container::walk::{Record, Visit, own_id};
 
-/// What a loose file is read up to, in bytes.
+/// Limit of a loose file's size, bytes.
 pub const MAX_SIZE: u64 = 1 << 30;
 
 /// A file as AnvilToolkit extracts it, by the class word behind its file header.

@@ -165,7 +165,7 @@ impl DirectoryForm {
             DirectoryForm::Ids64 => (c.u16("object count")? as usize, 14),
             DirectoryForm::Ids32 => (c.u16("object count")? as usize, 8),
         };
-        // The smallest record decides what the bytes can hold.
+        // Records may be longer than this, so a larger count cannot be true.
         c.clone().take_items(count, width, "directory records")?;
         let mut objects = Vec::with_capacity(count);
         for _ in 0..count {
@@ -192,8 +192,8 @@ struct Directory {
 }
 
 impl Directory {
-    /// The form in which `bytes` is a directory for what follows it; also over how many containers that goes.
-    /// `start` and `ends` are where the containers behind it start and end.
+    /// Finds the form in which `bytes` is a directory of what follows, and the number of containers that it covers. The
+    /// containers behind it begin at `start` and end at `ends`.
     fn find(
         bytes: &[u8],
         start: usize,
@@ -224,7 +224,7 @@ impl Directory {
         Err(refusal.unwrap_or_else(|| format!("its {} bytes read in no form", bytes.len())))
     }
 
-    /// What docs/formats/anvil.md, section 2.5, says of the first object and the entry; a difference is no error.
+    /// Checks the first object against the entry (docs/formats/anvil.md, section 2.5). A difference is only noted.
     fn check_entry(&self, bytes: &[u8], entry: Option<&Entry>, notes: &mut Vec<String>) {
         let (Some(entry), Some(&(id, _))) = (entry, self.objects.first()) else { return };
         if id != entry.id {
@@ -246,7 +246,7 @@ impl Directory {
     fn walk(&self, bytes: &[u8], notes: &mut Vec<String>, visit: Visit<'_>) {
         let mut at = 0usize;
         for &(id, size) in &self.objects {
-            // The sizes were summed to the slice's length: this cannot be outside.
+            // The sizes add up to the slice's length, so this range is inside.
             let record = bytes.get(at..at + size as usize).unwrap_or_default();
             let base = at as u64;
             at += size as usize;
@@ -260,7 +260,7 @@ impl Directory {
                     format_args!("the {size} bytes that the directory gives it"),
                 ))
             });
-            // Whether its arrangement is the Animation's is not known, and nobody reads it.
+            // Whether a NavMeshManager is arranged like an Animation is not known, and it is not needed.
             let is_nav_mesh = record.starts_with(&class::NAV_MESH_MANAGER.to_le_bytes());
             match result {
                 Err(e) if is_nav_mesh && self.form == DirectoryForm::Ids32 => notes.push(format!(
@@ -293,7 +293,7 @@ pub(crate) struct Record<'a> {
     id: Option<u64>,
     body: usize,
     pub(crate) end: usize,
-    /// Whether the class stands a second time where it belongs: what tells the generations apart.
+    /// Whether the class is repeated where it should be. This tells the generations apart.
     pub(crate) class_repeated: bool,
 }
 
@@ -404,7 +404,7 @@ pub(crate) fn own_id(body: &[u8], class: u32) -> (Option<u64>, bool) {
     (None, false)
 }
 
-/// The record at the start of `bytes` in the generation in which it proves itself, `likely` first.
+/// Reads the record at the start of `bytes` in the generation in which its class is repeated, trying `likely` first.
 pub(crate) fn read_either<'a>(
     bytes: &'a [u8],
     base: u64,
@@ -438,8 +438,8 @@ pub(crate) fn read_either<'a>(
     Err(failure.unwrap_or_else(|| Error::malformed(base, "no object", "an object record")))
 }
 
-/// Visits object records that stand back to back in `bytes`, to its exact end. All are found before the first is
-/// visited: bytes behind the last are an error of the whole.
+/// Visits the object records in `bytes`, back to back and to the exact end. All are found before the first is visited,
+/// so that bytes behind the last one are an error of the whole.
 pub(crate) fn records(bytes: &[u8], likely: Generation, name: Option<&str>, visit: Visit<'_>) -> Result<()> {
     let mut found = Vec::new();
     let mut at = 0;

@@ -54,7 +54,7 @@ const MAX_DEFLATE_RATIO: u64 = 1032;
 pub struct Listing {
     /// The files.
     pub entries: Vec<Entry>,
-    /// Parts that cannot be read: an encrypted archive inside, a damaged directory. The rest is whole.
+    /// Parts that cannot be read: an encrypted archive inside, a damaged directory.
     pub problems: Vec<Error>,
 }
 
@@ -80,7 +80,7 @@ enum Kind {
     Resource { system: u32, graphics: u32 },
 }
 
-/// Lists the archive that `source` is.
+/// Lists the archive `source`.
 ///
 /// # Errors
 /// Where the archive itself cannot be read: encrypted, of another game, damaged. Problems with a part of it
@@ -104,7 +104,7 @@ impl Entry {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// Puts the file into `out` (cleared first) as it would stand outside of the archive. `source` is the
+    /// Writes the file into `out` (cleared first) as it would be outside of the archive. `source` is the
     /// one that was listed.
     ///
     /// # Errors
@@ -161,9 +161,9 @@ struct Walk<'a> {
     source: &'a dyn ReadAt,
     /// The source as a packed archive that was unpacked; `None` for the file.
     memory: Option<Arc<Vec<u8>>>,
-    /// Offsets of archives that were read: a second entry for one gives nothing new.
+    /// Offsets of archives that were read, so that a second entry for one is not read again.
     seen: HashSet<u64>,
-    /// Entries that may still be read: honest tables do not overlap.
+    /// How many entries may still be read. Sound tables do not overlap, so the file's size limits them.
     budget: u64,
     out: &'a mut Listing,
 }
@@ -392,7 +392,7 @@ impl Walk<'_> {
 }
 
 impl<'t> Tables<'t> {
-    /// A cursor over entry `i`, which is one of those that are there.
+    /// A cursor over entry `i`, which must exist.
     fn entry(&self, i: usize) -> Result<Cursor<'t>> {
         let mut c = Cursor::new(self.entries, self.base + HEADER_SIZE);
         c.seek(i * ENTRY_SIZE, "an entry")?;

@@ -30,14 +30,14 @@ const MOVER: [u8; 2] = [5, 6];
 const PELVIS: u16 = 11816;
 const SPINE_ROOT: u16 = 57597;
 
-/// What one dictionary gives.
+/// The clips of one dictionary.
 #[derive(Debug, Default)]
 pub struct Clips {
     /// The clips that could be read, by name, then id.
     pub clips: Vec<Clip>,
-    /// Clips and animations that could not.
+    /// Clips and animations that could not be read, and why.
     pub errors: Vec<Error>,
-    /// What concerns the whole dictionary, one sentence each.
+    /// Notes about the whole dictionary, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -114,10 +114,10 @@ impl Census {
     }
 }
 
-/// Reads a dictionary's clips; `source` is what they say of where they come from.
+/// Reads a dictionary's clips. `source` becomes [`Clip::source`].
 ///
 /// # Errors
-/// See [`dictionary::read`]; what concerns single clips goes to [`Clips::errors`].
+/// As [`dictionary::read`]. Errors of single clips go to [`Clips::errors`].
 pub fn read(resource: &Resource<'_>, source: &str) -> Result<Clips> {
     assemble(dictionary::read(resource)?, source)
 }
@@ -183,11 +183,12 @@ struct SharedAnimation<'a, 'b> {
     animation: &'b Animation<'a>,
     decoded: Decoded,
     uses: usize,
-    /// Parts of clips that still need the values: the last one takes them.
+    /// How many parts of clips still need the values. The last one takes them without a copy.
     left: usize,
 }
 
-/// Tools write movers for every bone; only bone 0's is one (docs/formats/rage.md, section 6).
+/// Whether the track is a mover of a bone other than 0. Tools write these; they mean nothing (docs/formats/rage.md,
+/// section 6).
 fn is_stray_mover(track: TrackId) -> bool {
     MOVER.contains(&track.track) && track.bone != 0
 }
@@ -206,12 +207,13 @@ fn target(id: TrackId) -> Target {
     Target { joint, property }
 }
 
-/// The window of a part on its animation, whole where the record makes no sense (docs/formats/rage.md, section 3).
+/// The window of a part on its animation. It is the whole animation where the record makes no sense
+/// (docs/formats/rage.md, section 3).
 fn window(part: &Part, duration_s: f64, warnings: &mut Vec<String>) -> Window {
     let (start, mut end, rate) = (f64::from(part.start_s), f64::from(part.end_s), f64::from(part.rate));
     let whole = Window { start_s: 0.0, end_s: duration_s, rate: 1.0 };
     if !(start.is_finite() && end.is_finite() && rate.is_finite()) || end <= start || rate <= 0.0 {
-        // A pose of one frame says 0 to 0 at rate 1 and means it.
+        // For a pose of one frame, 0 to 0 at rate 1 is right and needs no warning.
         if !(start == 0.0 && end == 0.0 && duration_s == 0.0) {
             warnings.push(format!(
                 "the playback window is {start} to {end} s at rate {rate}: the whole animation is taken"
@@ -345,7 +347,7 @@ fn clip(
         let duration = f64::from(used[&part.animation].animation.duration_s);
         windows.push(window(part, duration, &mut clip.warnings));
     }
-    // A list's parts and its own duration say the same but for f32 rounding: one number for all of them.
+    // The parts of a list and its own duration agree but for f32 rounding. All of them get one number.
     let longest = windows.iter().map(Window::length_s).fold(0.0, f64::max);
     clip.length_s = match record.duration_s.map(f64::from) {
         Some(duration) if (duration - longest).abs() < EDGE_S => duration,
@@ -384,7 +386,7 @@ fn clip(
         let frames = usize::from(animation.frames);
         let clock =
             Clock::Span { duration_s: animation.duration_s, intervals: u32::from(animation.frames) - 1 };
-        // Frames of an animation that lasts no time stand at one instant: the first is the pose.
+        // All frames of an animation of duration 0 are at one instant. The first is the pose.
         let still = animation.duration_s == 0.0 || frames == 1;
         let selection = if still {
             KeySelection { lead: None, first: 0, end: 1, tail: None }
@@ -411,7 +413,7 @@ fn clip(
                 _ => Interpolation::Linear,
             };
             let track = Track { target, timeline, curve: Curve { interpolation, values } };
-            // A target is what its bone and number say, and the format decides the rest.
+            // Bone, number and format together identify a target.
             let key = u32::from(id.bone) << 16 | u32::from(id.track) << 8 | id.format as u32;
             match seen.get(&key) {
                 Some(&first) => {
@@ -455,7 +457,7 @@ fn clip(
     Ok(clip)
 }
 
-/// Events, properties and the rest that the record says.
+/// Adds events, properties and the other fields of the record to the clip.
 fn describe(record: &ClipRecord, clip: &mut Clip) {
     for tag in &record.tags {
         clip.events.push(Event {
@@ -486,7 +488,7 @@ fn describe(record: &ClipRecord, clip: &mut Clip) {
     clip.extras.insert("parts".to_owned(), Value::Array(parts));
 }
 
-/// An f32 with its own digits; what is no number as text.
+/// An f32 with the fewest digits that give it back; a value that is not finite as text.
 fn number(value: f32) -> Value {
     match value.to_string().parse::<f64>() {
         Ok(v) if v.is_finite() => json!(v),
@@ -518,8 +520,8 @@ fn attributes(property: &ClipProperty) -> Map<String, Value> {
         .collect()
 }
 
-/// The skeleton that a dictionary opens with when no other is given: the ped where most of the bones that it
-/// animates are a ped's, otherwise a root alone, from which the others will hang.
+/// The skeleton for a dictionary when no other is given: the ped, if most of the bones that the clips animate are a
+/// ped's, and otherwise a root alone, to which the animated bones are added.
 ///
 /// # Errors
 /// None: the embedded table is sound.
@@ -527,19 +529,19 @@ pub fn default_skeleton(clips: &[Clip]) -> Result<Skeleton> {
     DefaultSkeleton::of(clips).build()
 }
 
-/// Which skeleton [`default_skeleton`] makes: cheap to find and to compare.
+/// Which skeleton [`default_skeleton`] makes. It is cheap to compute and to compare.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum DefaultSkeleton {
     /// A root alone.
     Root,
-    /// The ped with these bones, by tag, rising, beside those that it always has.
+    /// The ped with these bones (sorted tags) in addition to those that it always has.
     Ped(Vec<u16>),
 }
 
 impl DefaultSkeleton {
     /// The one for `clips`.
     pub fn of(clips: &[Clip]) -> Self {
-        // Two bits for each tag that there can be: met, moved.
+        // Two bits for each possible tag: seen, moved.
         let mut met = vec![0u8; 1 << 14];
         let mut tags: Vec<u16> = Vec::new();
         for track in clips.iter().flat_map(|c| &c.tracks) {
@@ -554,7 +556,7 @@ impl DefaultSkeleton {
         let moved = |tag: u16| met[usize::from(tag >> 2)] >> (tag % 4 * 2) & 2 != 0;
         let others = tags.iter().filter(|t| **t != 0).count();
         let known = tags.iter().filter(|t| **t != 0 && rage::bone_name(**t).is_some()).count();
-        // Tools add tags of their own, but what has a pelvis is a body.
+        // Tools add tags of their own. Clips that move a pelvis are a body all the same.
         let body = tags.iter().any(|t| [PELVIS, SPINE_ROOT].contains(t));
         if known == 0 || !(body || known * 2 >= others) {
             return DefaultSkeleton::Root;

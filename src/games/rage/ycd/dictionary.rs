@@ -69,7 +69,7 @@ pub struct TrackId {
 /// | 0x58 | 2 | u16 | their count | | rage.md 4 |
 #[derive(Debug, Clone, PartialEq)]
 pub struct Animation<'a> {
-    /// Where its record stands, for errors.
+    /// Pointer of its record, for errors.
     pub at: u64,
     /// Hash of its name, which is not stored.
     pub hash: u32,
@@ -77,9 +77,9 @@ pub struct Animation<'a> {
     pub flags: u8,
     /// Frames, at least 1.
     pub frames: u16,
-    /// Frames a block, without the one that it shares with the next.
+    /// Frames of a block, without the one that it shares with the next block.
     pub sequence_frame_limit: u16,
-    /// Duration, seconds: the last frame stands there.
+    /// Duration, seconds: the time of the last frame.
     pub duration_s: f32,
     /// Signature.
     pub signature: u32,
@@ -212,7 +212,7 @@ pub fn short_name(name: &str) -> &str {
     }
 }
 
-/// A dictionary's records. What could not be read stands in `errors`; the rest is whole.
+/// The records of a dictionary. Those that could not be read are in `errors`.
 #[derive(Debug, Default)]
 pub struct Dictionary<'a> {
     /// Clips, in the order of the map.
@@ -230,7 +230,7 @@ struct Entry {
     hash: u32,
     /// Pointer to the payload.
     payload: u64,
-    /// Where that pointer stands.
+    /// Where that pointer is stored.
     place: u64,
 }
 
@@ -256,7 +256,7 @@ fn walk(
     let mut entries = Vec::new();
     for (i, head) in heads.as_chunks::<8>().0.iter().enumerate() {
         let mut next = u64::from_le_bytes(*head);
-        // Where the pointer stands that is followed.
+        // Where the pointer that is followed is stored.
         let mut place = buckets + 8 * i as u64;
         while next != 0 {
             if !seen.insert(next) {

@@ -80,14 +80,14 @@ pub enum Coding<'a> {
         offset: f32,
         /// Offsets, starts, deltas.
         stream: &'a [u8],
-        /// Where the stream stands, for errors.
+        /// Offset of the stream, for errors.
         at: u64,
     },
     /// Type 7: the slot is the component that the other three give.
     CachedQuaternion1,
     /// Type 8: four components are stored; normalise.
     CachedQuaternion2,
-    /// Values in the open, one a frame (the XML form of types 3 to 6).
+    /// Decoded values, one for each frame (the XML form of types 3 to 6).
     Values(Vec<f32>),
 }
 
@@ -102,10 +102,10 @@ pub struct Channel<'a> {
     pub coding: Coding<'a>,
 }
 
-/// One block of frames.
+/// A block of frames.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sequence<'a> {
-    /// Where it stands, for errors.
+    /// Pointer of the block, for errors.
     pub at: u64,
     /// Signature, 0 in files by other tools.
     pub signature: u32,
@@ -119,16 +119,17 @@ pub struct Sequence<'a> {
     pub records: &'a [u8],
     /// Bytes a record.
     pub record_size: usize,
-    /// The one known deviation: more root-motion references than the two nibbles can count.
+    /// Whether there are more root-motion references than the two nibbles can count (docs/formats/rage.md, section
+    /// 5.2).
     pub wrapped_counts: bool,
 }
 
 impl<'a> Sequence<'a> {
-    /// Reads the block at the start of `bytes` (which may go on after it); `at` is where it stands, for errors.
+    /// Reads the block at the start of `bytes`, which may be longer than the block. `at` is its pointer, for errors.
     /// `mover(track index)` says whether a track is of number 5 or 6.
     ///
     /// # Errors
-    /// Malformed where a boundary is not where the others say, or a width is impossible.
+    /// Malformed where boundaries contradict each other, or a width is impossible.
     pub fn read(bytes: &'a [u8], at: u64, tracks: usize, mover: impl Fn(u16) -> bool) -> Result<Self> {
         let mut header = Cursor::new(bytes, at);
         let signature = header.u32("sequence signature")?;
@@ -223,7 +224,7 @@ impl<'a> Sequence<'a> {
     /// Decodes one component channel into `out`, a value a frame of this block (`out` may be shorter).
     ///
     /// # Errors
-    /// Malformed: an index outside its table, a bit stream that ends early. A channel that is no component
+    /// Malformed: an index outside its table, a bit stream that ends early. A channel that is not a component
     /// (types 0, 1, 7, 8) is a mistake of the caller and malformed too.
     pub fn column(&self, channel: &Channel<'_>, out: &mut [f32]) -> Result<()> {
         let records = self.records;
@@ -277,8 +278,9 @@ impl<'a> Sequence<'a> {
         Ok(())
     }
 
-    /// Type 6. Chunk i starts at its offset into the deltas with its start value; a running increment gathers
-    /// the deltas and moves the value. A delta is `low bits | zeros << low width`, then a sign unless 0.
+    /// Type 6. Chunk i begins at its offset into the deltas, with its start value. A running increment sums the
+    /// deltas and is added to the value at each frame. A delta is `low bits | zeros << low width`, then a sign unless
+    /// 0.
     fn linear(&self, channel: &Channel<'_>, out: &mut [f32]) -> Result<()> {
         let Coding::Linear { offset_bits, start_bits, delta_bits, quantum, offset, stream, at } =
             &channel.coding
