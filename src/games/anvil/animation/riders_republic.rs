@@ -39,7 +39,7 @@ pub const GAME: &str = "RR";
 /// | | 4 | u32 | track count, equal to n | | anvil.md 4.3 |
 /// | | | blocks | tracks, one for each mapping, in order; they end the body | | anvil.md 4.3 |
 ///
-/// The length of the events is not stored: [`find_tail`] finds where AnimTrackData begins.
+/// The length of the events is not stored: `find_tail` finds where AnimTrackData begins.
 ///
 /// `source` becomes [`Clip::source`].
 ///

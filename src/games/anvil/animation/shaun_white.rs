@@ -41,7 +41,7 @@ pub const GAME: &str = "SWS";
 /// | 61+12k+E+12n | 4 | u32 | track count, equal to n | | anvil.md 4.5 |
 /// | 65+12k+E+12n | | blocks | tracks, one for each mapping, in order; they end the object | | anvil.md 4.5 |
 ///
-/// The length of the events is not stored: [`find_tail`] finds where AnimTrackData begins.
+/// The length of the events is not stored: `find_tail` finds where AnimTrackData begins.
 ///
 /// `source` becomes [`Clip::source`].
 ///
