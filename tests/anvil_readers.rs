@@ -218,7 +218,7 @@ fn loose_fixtures_have_the_expected_values() {
         let (clip, census) = read_counted(&object).unwrap_or_else(|e| panic!("{file}: {e}"));
         assert_clip(&clip, &e["clips"][0]);
         assert_eq!(clip.source, "test");
-        let unusual: Vec<_> = census.departures.iter().filter(|(n, _)| *n > 0).collect();
+        let unusual: Vec<_> = census.anomalies.iter().filter(|(n, _)| *n > 0).collect();
         assert!(unusual.is_empty(), "{file}: {unusual:?}");
         read_files += 1;
     }
@@ -244,7 +244,7 @@ fn every_fixture_has_the_expected_values() {
                         class::ANIMATION => {
                             let (clip, census) =
                                 read_counted(&object).unwrap_or_else(|e| panic!("{file}: {e}"));
-                            assert_eq!(census.departures.keys_past_length, 0, "{file}: {}", clip.name);
+                            assert_eq!(census.anomalies.keys_past_length, 0, "{file}: {}", clip.name);
                             clips.insert(clip.id.to_string(), clip);
                         }
                         class::SKELETON => skeletons.push(anvil_skeleton::read(&object).unwrap()),
@@ -525,9 +525,9 @@ fn every_kind_and_form_of_shaun_white() {
         }
     }
     // Everything behind 0 is past a length of 0, and no last key stands on it.
-    assert_eq!(census.departures.keys_past_length, census.keys - census.tracks);
-    assert_eq!(census.departures.last_key_off_length, census.tracks);
-    assert_eq!(census.departures.layout_word_differs, 0);
+    assert_eq!(census.anomalies.keys_past_length, census.keys - census.tracks);
+    assert_eq!(census.anomalies.last_key_off_length, census.tracks);
+    assert_eq!(census.anomalies.layout_word_differs, 0);
     assert!(clip.warnings.iter().any(|w| w.contains("past the length")));
 }
 
@@ -623,7 +623,7 @@ fn keys_past_the_length_are_kept_and_reported() {
     let bytes = writer::rr_body(&spec);
     let (clip, census) = read_counted(&rr_object(&bytes)).unwrap();
     assert_eq!(clip.timeline(&clip.tracks[0]).len(), 4);
-    assert_eq!((census.departures.keys_past_length, census.departures.keys_past_grace), (2, 1));
+    assert_eq!((census.anomalies.keys_past_length, census.anomalies.keys_past_grace), (2, 1));
     assert!(clip.warnings.iter().any(|w| w.contains("1.1667 s")), "{:?}", clip.warnings);
 }
 
@@ -638,14 +638,14 @@ fn keys_that_do_not_rise_are_left_out_and_reported() {
     let (clip, census) = read_counted(&rr_object(&bytes)).unwrap();
     assert_sound(&clip);
     assert_eq!(clip.timeline(&clip.tracks[0]).iter_seconds().collect::<Vec<_>>(), [0.0, 0.5, 1.0]);
-    assert_eq!(census.departures.keys_not_rising, 4);
+    assert_eq!(census.anomalies.keys_not_rising, 4);
     let Values::Quat(kept) = &clip.tracks[1].curve.values else { panic!() };
     let all = motion(5, 1.0);
     assert_near_rotation(kept, &[all[0], all[1], all[4]], 8e-5);
 }
 
 #[test]
-fn departures_are_counted() {
+fn anomalies_are_counted() {
     let spec = ClipSpec {
         length_s: 1.0,
         teleport: vec![4],
@@ -665,7 +665,7 @@ fn departures_are_counted() {
     bytes[values + 3] |= 0x10;
     bytes[values + 11] |= 0x20;
     let (clip, census) = read_counted(&rr_object(&bytes)).unwrap();
-    let d = census.departures;
+    let d = census.anomalies;
     assert_eq!(
         (d.kind_4_third_word_bit_15, d.kind_5_bits_28_29, d.size_word_off, d.mask_marker_without_high_bits),
         (1, 2, 1, 1)
@@ -723,7 +723,7 @@ fn rotations_longer_than_one_are_made_unit_and_reported() {
     let bytes = writer::rr_body(&ClipSpec { length_s: 1.0, tracks: vec![track], ..ClipSpec::default() });
     let (clip, census) = read_counted(&rr_object(&bytes)).unwrap();
     assert_sound(&clip);
-    assert_eq!(census.departures.rotations_not_unit, 1);
+    assert_eq!(census.anomalies.rotations_not_unit, 1);
     assert!(clip.warnings.iter().any(|w| w.contains("made unit")));
 }
 

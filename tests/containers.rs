@@ -179,7 +179,7 @@ fn what_was_decided_is_told_once() {
     for i in 0..source.entries().len() {
         source.for_each_object(i, &mut scratch, &mut |_| {}).unwrap();
     }
-    let decided = source.decided();
+    let decided = source.assumptions();
     println!("{decided:#?}");
     for part in
         ["streaming form", "CRC-32", "Adler-32 from 0", "lzo1x", "directories as records of 64-bit ids"]

@@ -9,7 +9,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use crate::error::Result;
 use crate::model::{Clip, Joint, JointId, Property, Skeleton, Track, Trs, Values};
 
-/// The longest name that Blender keeps whole, bytes (notes, glTF 0.5).
+/// The longest name that Blender keeps whole, bytes (docs/formats/gltf-fbx.md, section 0, fact 5).
 pub const MAX_NAME_BYTES: usize = 63;
 
 /// Resolves what a file calls a joint into a name.

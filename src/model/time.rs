@@ -1,6 +1,6 @@
 //! Key times. They stay whole units of the source's clock until a writer turns them into f32 seconds, once.
 
-/// A key this near (in source seconds) to an edge of the playback window is the edge (DESIGN.md).
+/// A key this near (in source seconds) to an edge of the playback window is the edge (docs/architecture.md, section 3).
 pub const EDGE_S: f64 = 1e-4;
 
 /// What one unit of a [`Timeline`] lasts.

@@ -15,7 +15,7 @@ pub enum Bake {
 }
 
 /// A source key this near to a frame, in seconds of the clip, is on it: f32 durations put keys up to 8e-6 s off
-/// within the longest animations (153 s; notes, rage).
+/// within the longest animations (153 s; docs/formats/rage.md, section 3).
 const ON_FRAME_S: f64 = 1e-5;
 
 /// More frames than this are refused: over four hours at 60 frames in a second.

@@ -24,7 +24,7 @@ pub enum RootMotion {
     #[default]
     Keep,
     /// Goes into the joints below it: their translation is `mover + turned by the mover (own)`, their rotation
-    /// `mover x own` (notes, rage: as the game's tools compose it).
+    /// `mover x own` (docs/formats/rage.md, section 7).
     Bake,
     /// Goes.
     Drop,
@@ -123,7 +123,7 @@ pub enum AdditiveBase<'a> {
 /// `base x delta` per axis. Clips that are not additive are left alone.
 ///
 /// That the delta stands on the right side of the rotation (is given in the joint's own axes) is an assumption:
-/// neither seed nor notes tell the order. `extras` says on what it was composed (`additiveComposed`: `rest` or the
+/// no source in docs/formats tells the order. `extras` says on what it was composed (`additiveComposed`: `rest` or the
 /// base clip's name), and loses `additive`.
 pub fn compose_additive(clip: &mut Clip, rig: &Skeleton, base: AdditiveBase<'_>) {
     if !clip.additive {

@@ -25,14 +25,14 @@ pub trait Path {
 /// Both paths lie on one great arc, so their gap has a closed form. With the arc `w` between the quaternions (half
 /// the rotation's angle) nlerp stands at `atan2(f sin w, 1 - f + f cos w)` and slerp at `f w`; the gap is widest
 /// where nlerp runs at slerp's speed. Over a whole interval it is 0.010° at 20°, 0.033° at 30°, 0.92° at 90°
-/// (notes, gltf-fbx 0.7), so that 0.05° asks for keys only above 34°, and a dot product tells.
+/// (docs/formats/gltf-fbx.md, section 0, fact 7), so that 0.05° asks for keys only above 34°, and a dot product tells.
 #[derive(Debug, Clone)]
 pub struct Slerp {
     tolerance_rad: f64,
     /// Keys whose dot product is not below this need nothing between them.
     near_dot: f64,
-    /// Keys whose dot product is not below these need one key in the middle; or two, at the thirds. The path is the same
-    /// from both ends, so that no other two, and then no other three pieces do better.
+    /// Keys whose dot product is not below these need one key in the middle; or two, at the thirds. The path is the
+    /// same from both ends, so that no other two, and then no other three pieces do better.
     halves_dot: f64,
     thirds_dot: f64,
     /// The cuts of wider arcs, found once for each class of arcs that are all but equally wide.

@@ -1,6 +1,6 @@
 //! The container: nested records in a byte buffer.
 //!
-//! A file of version 7400 (notes, FBX 3.1), little-endian:
+//! A file of version 7400 (docs/formats/gltf-fbx.md, section 3.1), little-endian:
 //!
 //! | Part | Bytes | Holds |
 //! |---|---|---|
@@ -35,7 +35,7 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 
 use crate::error::{Error, Result};
 
-/// Version of the files: 7.4 is what most readers know (notes, FBX 3.1).
+/// Version of the files: 7.4 is what most readers know (docs/formats/gltf-fbx.md, section 3.1).
 pub const VERSION: u32 = 7400;
 
 /// The creation time that [`FILE_ID`] and [`FOOTER_ID`] belong to. Readers of Autodesk check that they fit, so

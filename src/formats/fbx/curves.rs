@@ -23,7 +23,7 @@ use glam::{DQuat, Quat, Vec3};
 
 use crate::model::{Interpolation, Timeline};
 
-/// Ticks in a second (notes, FBX 3.1).
+/// Ticks in a second (docs/formats/gltf-fbx.md, section 3.1).
 pub const TICKS_PER_S: i64 = 46_186_158_000;
 
 /// How long before a step the earlier value is keyed again: 1 ms. One tick would do for FBX itself, but readers
@@ -34,7 +34,8 @@ const STEP_TICKS: i64 = TICKS_PER_S / 1000;
 /// The part of the tolerance that one interval may use: the bound is the first term of a series, and what joints of a
 /// chain are off adds up.
 const MARGIN: f64 = 0.8;
-/// Larger steps of one angle are split: readers take one of half a turn or more for a flip (notes, 1.3 #17).
+/// Larger steps of one angle are split: readers take one of half a turn or more for a flip
+/// (docs/formats/gltf-fbx.md, section 1, row 17).
 const STEP_LIMIT: f64 = 175.0 * PI / 180.0;
 /// No interval of the source is split finer than into this many parts. At that the rotation moves less than
 /// 0.1 degrees in a part, so that nothing is gained by more.

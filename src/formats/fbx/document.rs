@@ -32,7 +32,8 @@ use crate::model::{Clip, Interpolation, OtherTrack, Property, Skeleton, Trs, Val
 const CREATOR: &str = concat!("anim2gltf ", env!("CARGO_PKG_VERSION"));
 /// Id of the document; objects count on from it. 0 is the root of the scene.
 const FIRST_ID: i64 = 1_000_000;
-/// Linear, with the bits beside it that Blender writes: Autodesk's readers want more than a bare 4 (notes, 3.2).
+/// Linear, with the bits beside it that Blender writes: Autodesk's readers want more than a bare 4
+/// (docs/formats/gltf-fbx.md, section 3.2).
 const LINEAR: i32 = 24836;
 /// Slopes and weights of a linear key: none, and the two default weights of a third (u16 / 10000).
 const LINEAR_DATA: [f32; 4] = [0.0, 0.0, f32::from_bits(0x0D05_0D05), 0.0];

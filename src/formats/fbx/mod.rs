@@ -1,7 +1,7 @@
 //! FBX 7.4, binary: a skeleton, one animation stack a clip, perhaps a stick mesh.
 //!
-//! What each reader needs stands in the notes (FBX 3.2), measured by leaving it out; [`document`] says where it
-//! is met. Source space is kept (Z up, metres) and declared: no value is turned or scaled. Rotations are Euler
+//! What each reader needs was measured by leaving it out (docs/formats/gltf-fbx.md, section 3.2); [`document`] says
+//! where it is met. Source space is kept (Z up, metres) and declared: no value is turned or scaled. Rotations are Euler
 //! angles here ([`curves`]).
 
 mod binary;

@@ -5,7 +5,7 @@
 //! is a property without a node: KHR_animation_pointer moves it.
 //!
 //! Texture coordinates move on a small square with a placeholder texture, because what no mesh uses is dropped by
-//! importers (notes): KHR_texture_transform holds them, KHR_animation_pointer moves them. Both count v downwards.
+//! importers: KHR_texture_transform holds them, KHR_animation_pointer moves them. Both count v downwards.
 
 use gltf_json as json;
 use json::extensions::texture::{TextureTransform, TextureTransformOffset, TextureTransformRotation};

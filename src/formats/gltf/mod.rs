@@ -1,8 +1,8 @@
 //! glTF 2.0: one scene, one skin, one animation a clip; as .glb or as .gltf with its .bin.
 //!
 //! A skin is what makes importers build an armature, so there always is one, with inverse bind matrices and no
-//! mesh (notes, glTF 0.1). Y up comes from permuting the values of every joint, which is exact and needs no
-//! extra node. Rotations are LINEAR (or STEP); CUBICSPLINE is never written.
+//! mesh (docs/formats/gltf-fbx.md, section 0, fact 1). Y up comes from permuting the values of every joint, which is
+//! exact and needs no extra node. Rotations are LINEAR (or STEP); CUBICSPLINE is never written.
 
 mod accessors;
 mod beside;

@@ -213,7 +213,7 @@ fn text_of(title: &str, counts: &GameCensus, out: &mut Vec<String>) {
         ));
     }
     let before = out.len();
-    let met = clips.departures.iter().filter(|(n, _)| *n > 0);
+    let met = clips.anomalies.iter().filter(|(n, _)| *n > 0);
     out.extend(met.map(|(n, text)| format!("  departs from the notes: {n} {text}")));
     if out.len() == before {
         out.push("  everything is as the notes say that it always is".to_owned());

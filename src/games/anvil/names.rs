@@ -35,8 +35,8 @@ impl NameTable {
     }
 
     /// Adds the names of `text`, one a line; each stands for the CRC-32 of its exact bytes. Empty lines and a
-    /// carriage return at a line's end are passed over. A name whose CRC is known replaces the one that is there:
-    /// the user knows better.
+    /// carriage return at a line's end are skipped. A name replaces the built-in one of the same CRC,
+    /// because the user knows better.
     #[must_use]
     pub fn with_file(mut self, text: &str) -> Self {
         for name in text.trim_start_matches('\u{FEFF}').lines().filter(|name| !name.is_empty()) {
@@ -50,8 +50,8 @@ impl NameTable {
         self.names.get(&crc).map(|name| &**name)
     }
 
-    /// What to call a joint: its name, `bone_XXXXXXXX` where none is known, `root_motion`. `None` for a joint that no
-    /// Anvil file names.
+    /// The name of a joint: the known one, or `bone_XXXXXXXX`, or `root_motion`. `None` for a joint that no Anvil file
+    /// has.
     pub fn joint(&self, id: JointId) -> Option<Cow<'_, str>> {
         match id {
             JointId::RootMotion => Some(Cow::Borrowed("root_motion")),
@@ -85,7 +85,7 @@ mod tests {
         for (crc, name) in &table.names {
             assert_eq!(crc32fast::hash(name.as_bytes()), *crc, "{name}");
         }
-        // Known from the notes: the bone that holds the pelvis height.
+        // docs/formats/anvil.md, section 4.2: the bone that holds the pelvis height.
         assert_eq!(table.get(0x2C52_CBB0), Some("Reference"));
     }
 

@@ -143,7 +143,7 @@ impl Source for AnvilSource {
     }
 
     fn assumptions(&self) -> Vec<String> {
-        self.file.decided()
+        self.file.assumptions()
     }
 
     fn shares_assumptions(&self) -> bool {

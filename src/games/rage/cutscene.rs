@@ -1,5 +1,5 @@
 //! Cutscenes: the dictionaries `name-0`, `name-1`, ... of one folder are sections of one, and what they hold of an
-//! actor is one animation (notes, RAGE 7).
+//! actor is one animation (docs/formats/rage.md, section 7).
 //!
 //! The sections are taken in the order of their numbers, each from where the former ended; a section lasts as long
 //! as its longest clip. A clip's actor is its name without `-N`, and without `_dual` before it unless a section has

@@ -1,4 +1,4 @@
-//! Passes that do what GTA V's own code does to a pose, or is thought to do.
+//! Passes that do to a pose what GTA V's own code does, or is thought to do.
 
 use glam::{DQuat, DVec3, Quat};
 
@@ -6,8 +6,8 @@ use crate::model::{
     Clip, Curve, Interpolation, JointId, OtherTrack, Property, Skeleton, Target, Track, Values,
 };
 
-/// A roll bone and the thigh whose rotation it copies (notes, RAGE 7): `RB_L_ThighRoll` and `SKEL_L_Thigh`,
-/// `RB_R_ThighRoll` and `SKEL_R_Thigh`. Both stand below the pelvis with the same rest rotation.
+/// A roll bone and the thigh whose rotation it copies (docs/formats/rage.md, section 7): `RB_L_ThighRoll` and
+/// `SKEL_L_Thigh`, `RB_R_ThighRoll` and `SKEL_R_Thigh`. Both stand below the pelvis with the same rest rotation.
 const THIGH_ROLLS: [(u16, u16); 2] = [(23639, 58271), (6442, 51826)];
 
 /// Metres of movement in a unit of facial control (track 24), along the bone's y: a guess of CodeWalker's.
@@ -35,8 +35,8 @@ pub fn follow_thighs(clip: &mut Clip, skeleton: &Skeleton) -> Vec<u16> {
 }
 
 /// Applies the facial tracks 24, 25 and 26 to the joints of their tags, by what CodeWalker guesses of them
-/// (notes, RAGE 7): 24 moves along the bone's y, 25 turns by angles about its z, y and x, 26 turns by the
-/// quaternion; each on top of the rest pose of `skeleton`. Joints that the clip moves already are left alone.
+/// (docs/formats/rage.md, section 7): 24 moves along the bone's y, 25 turns by angles about its z, y and x, 26 turns
+/// by the quaternion; each on top of the rest pose of `skeleton`. Joints that the clip moves already are left alone.
 /// The tracks themselves stay. Returns how many joints were given a track; a report must call them guesses.
 pub fn apply_facial_guesses(clip: &mut Clip, skeleton: &Skeleton) -> usize {
     let mut added: Vec<Track> = Vec::new();

@@ -25,7 +25,7 @@ pub struct Decoded {
     pub warnings: Vec<String>,
 }
 
-/// Buffers that one decode leaves for the next.
+/// Buffers that are reused from one decode to the next.
 #[derive(Debug, Default)]
 pub struct Scratch {
     columns: [Vec<f32>; 4],
@@ -43,8 +43,8 @@ struct Parts {
 
 /// Decodes the tracks of `animation` for which `wanted(index)`.
 ///
-/// Block i begins at frame i x limit and shares that frame with the block before, whose value gives way. A block
-/// that is short holds its last frame (the known slip of some tools).
+/// Block i begins at frame i x limit. It shares that frame with the block before, and its value is the one taken. A
+/// block that is too short holds its last frame: some tools write such blocks (docs/formats/rage.md, section 4).
 ///
 /// # Errors
 /// Malformed: a track without the channels that its format needs, or see [`Sequence::column`].
@@ -61,8 +61,8 @@ pub fn decode(
     }
     let blocks = animation.sequences.len();
     let expected = (frames - 1).div_ceil(limit).max(1);
-    // Tools write blocks that are a few frames short; a count far beyond what is stored is damage, and would
-    // make much of nothing.
+    // Tools write blocks that are a few frames short. A count far beyond what is stored is damage, and would
+    // produce many keys from few bytes.
     let held: usize = animation.sequences.iter().map(|s| usize::from(s.frames)).sum();
     if frames > held.saturating_mul(2) {
         return Err(Error::limit(
@@ -140,7 +140,7 @@ fn group(sequence: &Sequence<'_>, parts: &mut [Parts]) {
         match channel.coding {
             Coding::StaticQuaternion(_) | Coding::StaticVector3(_) => part.whole = i,
             Coding::CachedQuaternion1 => part.cached = Some(channel.slot),
-            // Four stored components that want normalising, which every rotation gets.
+            // Four stored components and a marker to normalise. Every rotation is normalised anyway.
             Coding::CachedQuaternion2 => {}
             _ => part.component[usize::from(channel.slot & 3)] = i,
         }
@@ -222,15 +222,15 @@ fn block_values(
     })
 }
 
-/// The component that makes the length one, rounded to f32 at every step in this order (notes, RAGE 5: another
-/// order differs by up to 1.8e-4 where the component is near zero).
+/// The component that gives unit length, rounded to f32 at every step in this order (docs/formats/rage.md, section
+/// 5: another order differs by up to 1.8e-4 where the component is near zero).
 #[inline]
 fn reconstructed(a: f32, b: f32, c: f32) -> f32 {
     let q = (a * a + b * b) + c * c;
     (1.0 - q).max(0.0).sqrt()
 }
 
-/// Quaternions of four columns, each as [`unit`] makes it; in loops that the compiler does for several at once.
+/// Quaternions of four columns, each normalised as [`unit`] does, in loops that the compiler vectorises.
 fn units(columns: [&[f32]; 4]) -> Vec<Quat> {
     const LANES: usize = 8;
     let count = columns[0].len();
@@ -266,7 +266,7 @@ fn units(columns: [&[f32]; 4]) -> Vec<Quat> {
     out
 }
 
-/// Normalised in f64; length zero is left as it is, for [`align`] to see.
+/// Normalises in f64. A quaternion of length zero stays as it is; [`align`] replaces it.
 #[inline]
 fn unit(q: [f32; 4]) -> Quat {
     let [x, y, z, w] = q.map(f64::from);
@@ -283,7 +283,7 @@ fn unit(q: [f32; 4]) -> Quat {
 fn append(all: &mut Values, block: Values, first: usize, count: usize, usable: usize) {
     fn join<T: Copy + PartialEq>(all: &mut Vec<T>, block: &[T], first: usize, count: usize, usable: usize) {
         let Some(&last) = block.last() else { return };
-        // A single value stands for all frames as long as nothing else came.
+        // A single value stands for all frames as long as every block has the same one.
         if block.len() == 1 && (first == 0 || (all.len() == 1 && all[0] == last)) {
             if first == 0 {
                 all.push(last);
@@ -313,7 +313,8 @@ fn append(all: &mut Values, block: Values, first: usize, count: usize, usable: u
     }
 }
 
-/// Puts neighbours into one hemisphere; returns how many had no length (now the one before, or no rotation).
+/// Gives neighbouring keys the sign that puts them into one hemisphere. A key of length zero becomes the key before
+/// it, or the identity. Returns how many there were.
 fn align(keys: &mut [Quat]) -> usize {
     let mut zero = 0;
     let mut last = Quat::IDENTITY;
@@ -331,7 +332,7 @@ fn align(keys: &mut [Quat]) -> usize {
     zero
 }
 
-/// Values that are no numbers become 0; returns how many.
+/// Replaces values that are not finite by 0. Returns how many there were.
 fn make_finite(values: &mut Values) -> usize {
     let fix = |v: &mut f32| {
         let bad = !v.is_finite();
@@ -348,12 +349,12 @@ fn make_finite(values: &mut Values) -> usize {
             v.iter_mut().map(|v| fix(&mut v.x) + fix(&mut v.y) + fix(&mut v.z)).sum()
         }
         Values::Scalar(v) => v.iter_mut().map(fix).sum(),
-        // Normalising has dealt with them.
+        // Rotations were made finite when they were normalised.
         Values::Quat(_) | Values::Raw { .. } => 0,
     }
 }
 
-/// All keys equal to the bit: one value.
+/// Reduces a track whose keys are all equal to the bit to one value.
 fn collapse(values: &mut Values) {
     fn same<T: Copy, K: PartialEq>(v: &mut Vec<T>, bits: impl Fn(T) -> K) {
         if let Some(&first) = v.first() {

@@ -104,10 +104,10 @@ impl Census {
     }
 }
 
-/// Reads a dictionary's clips; `source` is what they say of where they come from.
+/// Reads a dictionary's clips. `source` becomes [`Clip::source`].
 ///
 /// # Errors
-/// See [`dictionary::read`]; what concerns single clips goes to [`Clips::errors`].
+/// As [`dictionary::read`]. Errors of single clips go to [`Clips::errors`].
 pub fn read(resource: &Resource<'_>, source: &str) -> Result<Clips> {
     assemble(dictionary::read(resource)?, source)
 }
@@ -126,16 +126,16 @@ pub fn assemble(dictionary: Dictionary<'_>, source: &str) -> Result<Clips> {
     for part in dictionary.clips.iter().flat_map(|c| &c.parts) {
         *parts.entry(part.animation).or_default() += 1;
     }
-    let mut used: FxHashMap<u32, Used> = FxHashMap::default();
+    let mut used: FxHashMap<u32, SharedAnimation> = FxHashMap::default();
     for animation in &dictionary.animations {
         if used.contains_key(&animation.hash) {
             out.notes.push(format!("animation {:08X} is there twice: the first is used", animation.hash));
             continue;
         }
-        match decode(animation, |i| !is_junk(animation.tracks[i]), &mut scratch) {
+        match decode(animation, |i| !is_stray_mover(animation.tracks[i]), &mut scratch) {
             Ok(decoded) => {
                 let left = parts.get(&animation.hash).copied().unwrap_or_default();
-                used.insert(animation.hash, Used { animation, decoded, uses: 0, left });
+                used.insert(animation.hash, SharedAnimation { animation, decoded, uses: 0, left });
             }
             Err(e) => {
                 let e = e.in_entry(format!("animation {:08X}", animation.hash));
@@ -169,16 +169,17 @@ pub fn assemble(dictionary: Dictionary<'_>, source: &str) -> Result<Clips> {
     Ok(out)
 }
 
-struct Used<'a, 'b> {
+struct SharedAnimation<'a, 'b> {
     animation: &'b Animation<'a>,
     decoded: Decoded,
     uses: usize,
-    /// Parts of clips that still need the values: the last one takes them.
+    /// How many parts of clips still need the values. The last one takes them without a copy.
     left: usize,
 }
 
-/// Tools write movers for every bone; only bone 0's is one (notes, 6).
-fn is_junk(track: TrackId) -> bool {
+/// Whether the track is a mover of a bone other than 0. Tools write these; they mean nothing (docs/formats/rage.md,
+/// section 6).
+fn is_stray_mover(track: TrackId) -> bool {
     MOVER.contains(&track.track) && track.bone != 0
 }
 
@@ -196,12 +197,13 @@ fn target(id: TrackId) -> Target {
     Target { joint, property }
 }
 
-/// The window of a part on its animation, whole where the record makes no sense (notes, 3).
+/// The window of a part on its animation. It is the whole animation where the record makes no sense
+/// (docs/formats/rage.md, section 3).
 fn window(part: &Part, duration_s: f64, warnings: &mut Vec<String>) -> Window {
     let (start, mut end, rate) = (f64::from(part.start_s), f64::from(part.end_s), f64::from(part.rate));
     let whole = Window { start_s: 0.0, end_s: duration_s, rate: 1.0 };
     if !(start.is_finite() && end.is_finite() && rate.is_finite()) || end <= start || rate <= 0.0 {
-        // A pose of one frame says 0 to 0 at rate 1 and means it.
+        // For a pose of one frame, 0 to 0 at rate 1 is right and needs no warning.
         if !(start == 0.0 && end == 0.0 && duration_s == 0.0) {
             warnings.push(format!(
                 "the playback window is {start} to {end} s at rate {rate}: the whole animation is taken"
@@ -225,8 +227,8 @@ fn window(part: &Part, duration_s: f64, warnings: &mut Vec<String>) -> Window {
     Window { start_s: start, end_s: end, rate }
 }
 
-/// Which keys of an animation a window plays.
-struct Cut {
+/// The keys of an animation that a window plays.
+struct KeySelection {
     /// An interpolated key at the window's begin: position in frames.
     lead: Option<f64>,
     /// Source frames, first and past the last.
@@ -236,7 +238,7 @@ struct Cut {
     tail: Option<f64>,
 }
 
-fn cut(clock: Clock, frames: usize, window: &Window) -> Cut {
+fn select_keys(clock: Clock, frames: usize, window: &Window) -> KeySelection {
     let seconds = |i: usize| clock.seconds(i as f64);
     let near = |i: usize, edge: f64| i < frames && (seconds(i) - edge).abs() < EDGE_S;
     let last = frames - 1;
@@ -256,10 +258,10 @@ fn cut(clock: Clock, frames: usize, window: &Window) -> Cut {
     } else {
         (Some(clock.position(window.end_s)), clock.position(window.end_s).ceil() as usize)
     };
-    Cut { lead, first, end: end.clamp(first, frames), tail }
+    KeySelection { lead, first, end: end.clamp(first, frames), tail }
 }
 
-impl Cut {
+impl KeySelection {
     fn positions(&self) -> Positions {
         if self.lead.is_none() && self.tail.is_none() {
             return Positions::Run { first: self.first as u32, count: (self.end - self.first) as u32 };
@@ -269,7 +271,7 @@ impl Cut {
         )
     }
 
-    /// [`Cut::values`] of values that nobody else needs: what is played whole is not copied.
+    /// [`KeySelection::values`] for values that nothing else needs: a track that is played whole is not copied.
     fn take(&self, values: Values) -> Values {
         let is_whole =
             self.lead.is_none() && self.tail.is_none() && self.first == 0 && self.end == values.len();
@@ -277,7 +279,7 @@ impl Cut {
     }
 
     fn values(&self, values: &Values) -> Values {
-        fn pick<T: Copy>(cut: &Cut, all: &[T], between: impl Fn(T, T, f64) -> T) -> Vec<T> {
+        fn pick<T: Copy>(keys: &KeySelection, all: &[T], between: impl Fn(T, T, f64) -> T) -> Vec<T> {
             if all.len() == 1 {
                 return all.to_vec();
             }
@@ -285,10 +287,10 @@ impl Cut {
                 let i = (position.floor() as usize).min(all.len() - 2);
                 between(all[i], all[i + 1], position - i as f64)
             };
-            let mut out = Vec::with_capacity(cut.end - cut.first + 2);
-            out.extend(cut.lead.map(at));
-            out.extend_from_slice(&all[cut.first..cut.end]);
-            out.extend(cut.tail.map(at));
+            let mut out = Vec::with_capacity(keys.end - keys.first + 2);
+            out.extend(keys.lead.map(at));
+            out.extend_from_slice(&all[keys.first..keys.end]);
+            out.extend(keys.tail.map(at));
             out
         }
         let scalar = |a: f32, b: f32, f: f64| (f64::from(a) + (f64::from(b) - f64::from(a)) * f) as f32;
@@ -310,7 +312,7 @@ impl Cut {
 /// Makes a clip; `Err` names the animation that is missing.
 fn clip(
     record: &ClipRecord,
-    used: &mut FxHashMap<u32, Used<'_, '_>>,
+    used: &mut FxHashMap<u32, SharedAnimation<'_, '_>>,
     source: &str,
 ) -> std::result::Result<Clip, u32> {
     if let Some(part) = record.parts.iter().find(|p| !used.contains_key(&p.animation)) {
@@ -335,7 +337,7 @@ fn clip(
         let duration = f64::from(used[&part.animation].animation.duration_s);
         windows.push(window(part, duration, &mut clip.warnings));
     }
-    // A list's parts and its own duration say the same but for f32 rounding: one number for all of them.
+    // The parts of a list and its own duration agree but for f32 rounding. All of them get one number.
     let longest = windows.iter().map(Window::length_s).fold(0.0, f64::max);
     clip.length_s = match record.duration_s.map(f64::from) {
         Some(duration) if (duration - longest).abs() < EDGE_S => duration,
@@ -355,7 +357,7 @@ fn clip(
             window.rate = (window.end_s - window.start_s) / clip.length_s;
         }
     }
-    let mut junk: Vec<u16> = Vec::new();
+    let mut stray_movers: Vec<u16> = Vec::new();
     let mut seen: FxHashMap<u32, usize> = FxHashMap::default();
     let (mut conflicts, mut frames_dropped) = (Vec::new(), 0);
     for (part, window) in record.parts.iter().zip(windows) {
@@ -363,7 +365,7 @@ fn clip(
         entry.uses += 1;
         entry.left = entry.left.saturating_sub(1);
         let animation = entry.animation;
-        junk.extend(animation.tracks.iter().filter(|t| is_junk(**t)).map(|t| t.bone));
+        stray_movers.extend(animation.tracks.iter().filter(|t| is_stray_mover(**t)).map(|t| t.bone));
         clip.warnings.extend(entry.decoded.warnings.iter().cloned());
         if animation.sequences.iter().any(|s| s.wrapped_counts) {
             clip.warnings.push(format!(
@@ -374,15 +376,15 @@ fn clip(
         let frames = usize::from(animation.frames);
         let clock =
             Clock::Span { duration_s: animation.duration_s, intervals: u32::from(animation.frames) - 1 };
-        // Frames of an animation that lasts no time stand at one instant: the first is the pose.
+        // All frames of an animation of duration 0 are at one instant. The first is the pose.
         let still = animation.duration_s == 0.0 || frames == 1;
-        let plan = if still {
-            Cut { lead: None, first: 0, end: 1, tail: None }
+        let selection = if still {
+            KeySelection { lead: None, first: 0, end: 1, tail: None }
         } else {
-            cut(clock, frames, &window)
+            select_keys(clock, frames, &window)
         };
         let timeline = clip.timelines.len() as u32;
-        clip.timelines.push(Timeline { clock, positions: plan.positions(), window });
+        clip.timelines.push(Timeline { clock, positions: selection.positions(), window });
         clip.tracks.reserve(entry.decoded.tracks.len());
         seen.reserve(entry.decoded.tracks.len());
         for decoded in &mut entry.decoded.tracks {
@@ -392,16 +394,16 @@ fn clip(
                 frames_dropped += decoded.values.len() - 1;
             }
             let values = if entry.left == 0 {
-                plan.take(std::mem::replace(&mut decoded.values, Values::Scalar(Vec::new())))
+                selection.take(std::mem::replace(&mut decoded.values, Values::Scalar(Vec::new())))
             } else {
-                plan.values(&decoded.values)
+                selection.values(&decoded.values)
             };
             let interpolation = match values {
                 Values::Quat(_) => Interpolation::Nlerp,
                 _ => Interpolation::Linear,
             };
             let track = Track { target, timeline, curve: Curve { interpolation, values } };
-            // A target is what its bone and number say, and the format decides the rest.
+            // Bone, number and format together identify a target.
             let key = u32::from(id.bone) << 16 | u32::from(id.track) << 8 | id.format as u32;
             match seen.get(&key) {
                 Some(&first) => {
@@ -430,22 +432,22 @@ fn clip(
         clip.warnings
             .push(format!("an animation of 0 s has {frames_dropped} keys after its first: left out"));
     }
-    if !junk.is_empty() {
-        junk.sort_unstable();
-        junk.dedup();
-        let list: Vec<String> = junk.iter().map(u16::to_string).collect();
+    if !stray_movers.is_empty() {
+        stray_movers.sort_unstable();
+        stray_movers.dedup();
+        let list: Vec<String> = stray_movers.iter().map(u16::to_string).collect();
         clip.warnings.push(format!(
             "mover tracks (5, 6) of bones other than 0 mean nothing and are left out; {} bones: {}",
-            junk.len(),
+            stray_movers.len(),
             list.join(" ")
         ));
     }
-    crate::games::rage::ycd::beside::add(&mut clip);
+    crate::games::rage::ycd::non_joint_tracks::add(&mut clip);
     describe(record, &mut clip);
     Ok(clip)
 }
 
-/// Events, properties and the rest that the record says.
+/// Adds events, properties and the other fields of the record to the clip.
 fn describe(record: &ClipRecord, clip: &mut Clip) {
     for tag in &record.tags {
         clip.events.push(Event {
@@ -476,7 +478,7 @@ fn describe(record: &ClipRecord, clip: &mut Clip) {
     clip.extras.insert("parts".to_owned(), Value::Array(parts));
 }
 
-/// An f32 with its own digits; what is no number as text.
+/// An f32 with the fewest digits that give it back; a value that is not finite as text.
 fn number(value: f32) -> Value {
     match value.to_string().parse::<f64>() {
         Ok(v) if v.is_finite() => json!(v),
@@ -508,8 +510,8 @@ fn attributes(property: &ClipProperty) -> Map<String, Value> {
         .collect()
 }
 
-/// The skeleton that a dictionary opens with when no other is given: the ped where most of the bones that it
-/// animates are a ped's, otherwise a root alone, from which the others will hang.
+/// The skeleton for a dictionary when no other is given: the ped, if most of the bones that the clips animate are a
+/// ped's, and otherwise a root alone, to which the animated bones are added.
 ///
 /// # Errors
 /// None: the embedded table is sound.
@@ -517,19 +519,19 @@ pub fn default_skeleton(clips: &[Clip]) -> Result<Skeleton> {
     DefaultSkeleton::of(clips).build()
 }
 
-/// Which skeleton [`default_skeleton`] makes: cheap to find and to compare.
+/// Which skeleton [`default_skeleton`] makes. It is cheap to compute and to compare.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum DefaultSkeleton {
     /// A root alone.
     Root,
-    /// The ped with these bones, by tag, rising, beside those that it always has.
+    /// The ped with these bones (sorted tags) in addition to those that it always has.
     Ped(Vec<u16>),
 }
 
 impl DefaultSkeleton {
     /// The one for `clips`.
     pub fn of(clips: &[Clip]) -> Self {
-        // Two bits for each tag that there can be: met, moved.
+        // Two bits for each possible tag: seen, moved.
         let mut met = vec![0u8; 1 << 14];
         let mut tags: Vec<u16> = Vec::new();
         for track in clips.iter().flat_map(|c| &c.tracks) {
@@ -544,7 +546,7 @@ impl DefaultSkeleton {
         let moved = |tag: u16| met[usize::from(tag >> 2)] >> (tag % 4 * 2) & 2 != 0;
         let others = tags.iter().filter(|t| **t != 0).count();
         let known = tags.iter().filter(|t| **t != 0 && rage::bone_name(**t).is_some()).count();
-        // Tools add tags of their own, but what has a pelvis is a body.
+        // Tools add tags of their own. Clips that move a pelvis are a body all the same.
         let body = tags.iter().any(|t| [PELVIS, SPINE_ROOT].contains(t));
         if known == 0 || !(body || known * 2 >= others) {
             return DefaultSkeleton::Root;

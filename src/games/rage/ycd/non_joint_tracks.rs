@@ -1,4 +1,5 @@
-//! What a dictionary animates beside the skeleton: cameras and texture coordinates (notes, RAGE 6 to 8).
+//! Tracks that move no joint of the skeleton but a camera or texture coordinates (docs/formats/rage.md, sections 6
+//! to 8).
 //!
 //! | Track | Format | Field | Becomes |
 //! |---|---|---|---|
@@ -8,10 +9,10 @@
 //! | 17 | vector | U row: u' = (u, v, 1) . row, (1, 0, 0) where it is missing | [`Property::UvOffset`], |
 //! | 18 | vector | V row: v' = (u, v, 1) . row, (0, 1, 0) where it is missing | `UvRotation`, `UvScale` of [`JointId::Texture`] |
 //!
-//! The tracks stay as they are beside what is made of them, so that a file also holds the source's own values. The
-//! notes do not say which way the field of view is measured; it is taken for the vertical one, as the game's own
+//! The source's own tracks stay in the clip too, so that a file also holds their values. No
+//! source says which way the field of view is measured; it is taken for the vertical one, as the game's own
 //! scripts and tools set it. Camera scale (9) and depth of field (28, 36 and the like) have no field in glTF's
-//! camera: they are only kept.
+//! camera, so only their values are kept.
 
 use glam::{DVec3, Vec3};
 
@@ -69,8 +70,8 @@ pub fn add(clip: &mut Clip) {
         match texture(clip, tag) {
             Ok((timeline, curves)) => {
                 let timeline = match timeline {
-                    Whose::Of(index) => index,
-                    Whose::New(timeline) => clip.add_timeline(timeline),
+                    TimelineChoice::Existing(index) => index,
+                    TimelineChoice::New(timeline) => clip.add_timeline(timeline),
                 };
                 for (property, curve) in curves {
                     let target = Target { joint: JointId::Texture(tag), property };
@@ -140,16 +141,19 @@ impl Uv {
     }
 }
 
-enum Whose {
-    Of(u32),
+/// The timeline of the texture curves.
+enum TimelineChoice {
+    /// A timeline that the clip has.
+    Existing(u32),
+    /// One that must be added.
     New(Timeline),
 }
 
 type Curves = Vec<(Property, Curve)>;
 
-/// The rows of `tag` as transforms: at every key of either, and where going linearly from one to the next would
-/// leave what the rows say.
-fn texture(clip: &Clip, tag: u16) -> Result<(Whose, Curves), String> {
+/// The rows of `tag` as transforms: a key at every key of either row, and more where a line from one to the next
+/// would deviate from the rows.
+fn texture(clip: &Clip, tag: u16) -> Result<(TimelineChoice, Curves), String> {
     let find = |number: u8| {
         clip.tracks.iter().find(|t| {
             t.target.joint == JointId::RageTag(tag)
@@ -182,14 +186,14 @@ fn texture(clip: &Clip, tag: u16) -> Result<(Whose, Curves), String> {
             Uv::of(u, v, before).filter(|_| u.is_finite() && v.is_finite()).ok_or_else(|| sheared(*s))?;
         match keys.last().copied() {
             None => keys.push((*s, key)),
-            Some(before) => between(before, *s, &mut at, MAX_HALVINGS, &mut keys).map_err(sheared)?,
+            Some(before) => subdivide(before, *s, &mut at, MAX_HALVINGS, &mut keys).map_err(sheared)?,
         }
     }
-    let whose = if moving.iter().all(|t| t.timeline == shared) && keys.len() == instants.len() {
-        Whose::Of(shared)
+    let timeline = if moving.iter().all(|t| t.timeline == shared) && keys.len() == instants.len() {
+        TimelineChoice::Existing(shared)
     } else {
         let positions = Positions::Fractional(keys.iter().map(|(s, _)| *s).collect());
-        Whose::New(Timeline { clock: Clock::Seconds, positions, window: Window::WHOLE })
+        TimelineChoice::New(Timeline { clock: Clock::Seconds, positions, window: Window::WHOLE })
     };
     let curve = |values| Curve { interpolation: Interpolation::Linear, values };
     let vec3 = |of: fn(&Uv) -> [f64; 2], z: f32| {
@@ -199,7 +203,7 @@ fn texture(clip: &Clip, tag: u16) -> Result<(Whose, Curves), String> {
     };
     let turns = Values::Scalar(keys.iter().map(|(_, uv)| uv.rotation as f32).collect());
     Ok((
-        whose,
+        timeline,
         vec![
             (Property::UvOffset, vec3(|uv| uv.offset, 0.0)),
             (Property::UvRotation, curve(turns)),
@@ -208,8 +212,9 @@ fn texture(clip: &Clip, tag: u16) -> Result<(Whose, Curves), String> {
     ))
 }
 
-/// Pushes the key at `end_s`, and those between it and `start` that it takes. `Err`: where the rows shear.
-fn between(
+/// Pushes the key at `end_s`, and as many between it and `start` as the tolerance needs. `Err`: the instant at which
+/// the rows shear.
+fn subdivide(
     start: (f64, Uv),
     end_s: f64,
     at: &mut impl FnMut(f64) -> [DVec3; 2],
@@ -228,9 +233,9 @@ fn between(
         keys.push((end_s, end));
         return Ok(());
     }
-    between(start, middle_s, at, halvings - 1, keys)?;
+    subdivide(start, middle_s, at, halvings - 1, keys)?;
     let middle = keys.last().copied().unwrap_or(start);
-    between(middle, end_s, at, halvings - 1, keys)
+    subdivide(middle, end_s, at, halvings - 1, keys)
 }
 
 #[cfg(test)]
