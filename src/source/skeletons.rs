@@ -14,7 +14,7 @@ use crate::games::own::skeleton;
 use crate::games::own::skeleton::Naming;
 use crate::games::rage::ycd;
 use crate::games::rage::ycd::DefaultSkeleton;
-use crate::model::{Clip, JointId, Property, Skeleton, Track, Trs};
+use crate::model::{Clip, JointId, Property, Skeleton, Track, Trs, Warning, WarningKind};
 
 use crate::source::work;
 
@@ -40,6 +40,17 @@ struct Found {
     inputs: Vec<usize>,
 }
 
+static PARTIAL: WarningKind = WarningKind {
+    code: "skeleton-partial",
+    text: "skeleton {skeleton} holds {covered} of the {moved} joints that move: the others hang from its root",
+};
+static GIVEN_HOLDS_NONE: WarningKind = WarningKind {
+    code: "skeleton-given-unfit",
+    text: "no given skeleton holds a joint that moves: the default is taken",
+};
+static NONE: WarningKind =
+    WarningKind { code: "skeleton-none", text: "no skeleton holds its joints: they stand flat" };
+
 /// The skeleton for some clips.
 #[derive(Debug, Clone)]
 pub struct Choice {
@@ -48,7 +59,7 @@ pub struct Choice {
     /// Hash of its content.
     pub hash: u64,
     /// What there is to say.
-    pub note: Option<String>,
+    pub note: Option<Warning>,
 }
 
 impl Skeletons {
@@ -177,15 +188,12 @@ impl Skeletons {
         clips: &[Clip],
         is_rage: bool,
         moved: &FxHashSet<JointId>,
-    ) -> Result<(Arc<Skeleton>, Option<String>)> {
+    ) -> Result<(Arc<Skeleton>, Option<Warning>)> {
         let covers = |s: &Skeleton| s.joints().iter().filter(|j| moved.contains(&j.id)).count();
         let note = |s: &Skeleton, covered: usize| {
             (covered < moved.len()).then(|| {
-                format!(
-                    "skeleton {} holds {covered} of the {} joints that move: the others hang from its root",
-                    s.name,
-                    moved.len()
-                )
+                let warning = Warning::new(&PARTIAL).with("skeleton", s.name.as_str());
+                warning.with("covered", covered).with("moved", moved.len())
             })
         };
         if let Some((covered, skeleton)) = best(self.given.iter().map(|s| (covers(s), true, s)))
@@ -194,7 +202,7 @@ impl Skeletons {
             return Ok((skeleton.clone(), note(skeleton, covered)));
         }
         if is_rage {
-            let note = "no given skeleton holds a joint that moves: the default is taken".to_owned();
+            let note = Warning::new(&GIVEN_HOLDS_NONE);
             return Ok((self.default_of(clips)?.skeleton, Some(note)));
         }
         let found = self.found.iter().map(|f| (covers(&f.skeleton), f.inputs.contains(&input), &f.skeleton));
@@ -203,7 +211,7 @@ impl Skeletons {
         {
             return Ok((skeleton.clone(), note(skeleton, covered)));
         }
-        let note = (!moved.is_empty()).then(|| "no skeleton holds its joints: they stand flat".to_owned());
+        let note = (!moved.is_empty()).then(|| Warning::new(&NONE));
         Ok((Arc::new(Skeleton::new("none", Vec::new())?), note))
     }
 }
