@@ -5,6 +5,8 @@
 //! The inputs are made once, below target/bench-inputs, at a part of the game's size that is printed:
 //! `ANIM2GLTF_BENCH_SCALE=1` makes them whole.
 
+#![allow(clippy::print_stdout)]
+
 #[path = "../tests/support/big.rs"]
 mod big;
 #[path = "../tests/support/anvil_clip.rs"]

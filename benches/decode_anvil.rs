@@ -1,6 +1,8 @@
 //! Keys a second that the readers of Anvil's Animations decode on one core, over clips of the shape that the notes
 //! count: 154 tracks and 2,778 keys a clip on average for Riders Republic. `cargo bench --bench decode_anvil`.
 
+#![allow(clippy::print_stdout)]
+
 #[path = "../tests/support/anvil_clip.rs"]
 mod writer;
 

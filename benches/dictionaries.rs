@@ -1,6 +1,8 @@
 //! Clip dictionaries: the whole way against inflating the input and copying the output, and decoding alone.
 //! Medians of five, one core. `make bench` runs it.
 
+#![allow(clippy::print_stdout)]
+
 // As the program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -2,6 +2,8 @@
 //! `cargo bench --bench unpack_anvil`; with an archive as argument (as `make_forge` writes it) that archive as well:
 //! unpacking, then unpacking and decoding every Animation.
 
+#![allow(clippy::print_stdout)]
+
 #[path = "../tests/support/anvil_container.rs"]
 mod writer;
 

@@ -4,6 +4,8 @@
 //!     cargo run --release --example make_forge -- OUT [--clips N] [--keys N] [--codec zstd|lz4|stored]
 //!     cargo run --release --example make_forge -- OUT --large 4294967296 [--keys-each N]
 
+#![allow(clippy::print_stdout)]
+
 #[path = "../tests/support/big.rs"]
 mod big;
 #[path = "../tests/support/anvil_clip.rs"]

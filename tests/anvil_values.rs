@@ -1,5 +1,7 @@
 //! Every Anvil fixture through the program: the written GLB against the values of the independent writer.
 
+#![allow(clippy::print_stdout)]
+
 mod support;
 
 use std::path::Path;

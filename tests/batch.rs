@@ -1,6 +1,8 @@
 //! The whole of a run on inputs that the project writes: same bytes on any number of threads, resuming, killing, full
 //! and locked disks, names, shards, bundles, selections, events, exit codes.
 
+#![allow(clippy::print_stderr)]
+
 #[path = "support/anvil_clip.rs"]
 mod anvil_clip;
 #[path = "support/anvil_container.rs"]

@@ -1,6 +1,8 @@
 //! Blender imports the GLBs: one armature, the right bones, an action a clip, and head, hands and feet where the
 //! library's own forward kinematics puts them.
 
+#![allow(clippy::print_stdout)]
+
 mod support;
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,6 @@
 //! Anvil's containers: the independent fixtures, archives that the tests write from the format notes, and damage.
+
+#![allow(clippy::print_stdout)]
 #![allow(clippy::unwrap_used)]
 
 mod support;

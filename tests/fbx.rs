@@ -1,5 +1,7 @@
 //! The FBX writer, read back by ufbx, Blender and assimp, against poses that this file works out itself.
 
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 mod support;
 
 use std::collections::HashSet;

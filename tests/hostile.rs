@@ -1,6 +1,8 @@
 //! Damaged input: dictionaries cut at many lengths and with bits flipped, packed and unpacked, all the way to the
 //! bytes of a GLB. Never a panic; an error says where. Then the program on bad input, as a user or a pipe sees it.
 
+#![allow(clippy::print_stderr)]
+
 mod support;
 
 use std::path::{Path, PathBuf};

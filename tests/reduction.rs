@@ -1,4 +1,6 @@
 //! `--reduce` by an evaluator of its own (`support/evaluator.rs`): the bound holds everywhere, and keys go.
+
+#![allow(clippy::print_stdout)]
 #![allow(clippy::unwrap_used)]
 
 #[path = "support/evaluator.rs"]

@@ -1,4 +1,6 @@
 //! Passes over clips, against evaluators that are written here and nowhere else.
+
+#![allow(clippy::print_stdout)]
 #![allow(clippy::unwrap_used)]
 
 use anim2gltf::model::*;

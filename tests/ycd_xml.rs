@@ -29,7 +29,7 @@ fn dictionaries() -> Vec<PathBuf> {
 
 /// What a binary says of its blocks and an XML cannot.
 fn without_block_warnings(mut clip: Clip) -> Clip {
-    clip.warnings.retain(|w| !w.contains("root-motion references"));
+    clip.warnings.retain(|w| w.code() != "rage-references-wrapped");
     clip
 }
 

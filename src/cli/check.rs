@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::cli::args::Check;
+use crate::cli::output;
 use crate::error::{Error, Result};
 use crate::games::GAMES;
 use crate::report::census::{Census, check};
@@ -15,19 +16,23 @@ pub fn run(args: &Check) -> Result<ExitCode> {
     for row in &census.refused {
         let place: Vec<&str> = [row.file.as_deref(), row.entry.as_deref()].into_iter().flatten().collect();
         match row.offset {
-            Some(offset) => eprintln!("error: {}: at offset 0x{offset:X}: {}", place.join(": "), row.message),
-            None => eprintln!("error: {}: {}", place.join(": "), row.message),
+            Some(offset) => output::message(format_args!(
+                "error: {}: at offset 0x{offset:X}: {}",
+                place.join(": "),
+                row.message
+            )),
+            None => output::message(format_args!("error: {}: {}", place.join(": "), row.message)),
         }
     }
     if args.json {
         let text = serde_json::to_string_pretty(&census).map_err(|e| Error::unsupported(e.to_string()))?;
-        println!("{text}");
+        output::result(text);
     } else {
-        print!("{}", text(&census));
+        output::results(|out| out.write_all(text(&census).as_bytes()));
     }
     let decoded = census.decoded();
     if census.refused.is_empty() && decoded == 0 {
-        eprintln!("{}", super::NO_CLIP);
+        output::message(super::NO_CLIP);
     }
     Ok(ExitCode::from(match (census.refused.len(), decoded) {
         (0, 1..) => 0,

@@ -3,6 +3,7 @@
 pub mod args;
 mod check;
 pub mod diff;
+mod output;
 mod progress;
 pub mod verify;
 
@@ -39,7 +40,7 @@ pub fn run_with(arguments: impl IntoIterator<Item = OsString>, to: args::To) -> 
         Ok(args) => args,
         Err(e) => {
             // Help and version go to standard output with 0; wrong usage to standard error with 2.
-            let _ = e.print();
+            output::usage(&e);
             return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
         }
     };
@@ -51,7 +52,7 @@ pub fn run_with(arguments: impl IntoIterator<Item = OsString>, to: args::To) -> 
         Some(args::Command::Merge(args)) => merge(&args),
     };
     result.unwrap_or_else(|e| {
-        eprintln!("error: {e}");
+        output::message(format_args!("error: {e}"));
         ExitCode::from(2)
     })
 }
@@ -67,20 +68,17 @@ fn convert(args: args::Convert, to: args::To) -> Result<ExitCode> {
     progress.finish();
     let outcome = result?;
     if json {
-        println!(
-            "{}",
-            json!({
-                "event": "end", "clips": outcome.clips, "finished": outcome.finished, "files": outcome.files,
-                "errors": outcome.errors, "repeated": outcome.repeated, "leftOut": outcome.left_out,
-                "stopped": outcome.stopped, "elsewhere": outcome.elsewhere, "keys": outcome.keys, "seconds": outcome.seconds,
-                "exitCode": outcome.exit_code(),
-            })
-        );
+        output::result(json!({
+            "event": "end", "clips": outcome.clips, "finished": outcome.finished, "files": outcome.files,
+            "errors": outcome.errors, "repeated": outcome.repeated, "leftOut": outcome.left_out,
+            "stopped": outcome.stopped, "elsewhere": outcome.elsewhere, "keys": outcome.keys, "seconds": outcome.seconds,
+            "exitCode": outcome.exit_code(),
+        }));
     } else if !quiet && !list {
-        eprintln!("{}", progress::summary(&outcome, &settings.out));
+        output::message(progress::summary(&outcome, &settings.out));
     }
     if outcome.exit_code() == 2 && outcome.errors == 0 && !json {
-        eprintln!("{NO_CLIP}");
+        output::message(NO_CLIP);
     }
     Ok(ExitCode::from(outcome.exit_code()))
 }
@@ -137,9 +135,11 @@ fn settings(args: args::Convert, to: args::To) -> Result<Settings> {
 
 fn merge(args: &args::Merge) -> Result<ExitCode> {
     let merged = batch::merge::merge(&args.outs)?;
-    eprintln!("{} clips in {} files, {} failures", merged.clips, merged.files, merged.failures);
+    let counts =
+        format_args!("{} clips in {} files, {} failures", merged.clips, merged.files, merged.failures);
+    output::message(counts);
     for shard in &merged.missing {
-        eprintln!("error: shard {shard} has no manifest: it has not run, or was stopped");
+        output::message(format_args!("error: shard {shard} has no manifest: it has not run, or was stopped"));
     }
     Ok(ExitCode::from(u8::from(merged.failures > 0 || !merged.missing.is_empty())))
 }

@@ -9,10 +9,22 @@ use crate::error::Result;
 use crate::formats::format;
 use crate::formats::format::Files;
 use crate::formats::scene::Scene;
-use crate::model::{Clip, Skeleton};
+use crate::model::{Clip, Skeleton, Warning, WarningKind};
 use crate::passes as resample;
 use crate::passes::{AdditiveBase, RootMotion};
 use crate::source::{Names, game};
+
+/// A reduction that cannot hold its bound with 16-bit rotations.
+static REDUCTION_NOT_QUANTISED: WarningKind =
+    WarningKind { code: "reduction-not-quantised", text: "rotations are not quantised: {why}" };
+static ROTATIONS_NOT_QUANTISED: WarningKind = WarningKind {
+    code: "rotations-not-quantised",
+    text: "rotations are not quantised: at 10 cm from a joint they would be {cost_mm:.3} mm off, more than {bound_mm} mm",
+};
+static BOUND_BELOW_F32: WarningKind = WarningKind {
+    code: "reduction-bound-below-f32",
+    text: "the bound of {max_mm} mm is below what 32-bit numbers hold here: {bound_mm:.6} mm",
+};
 
 /// The passes and the rig: clips as read to clips as written, and what they stand on. `base` is the clip that
 /// additive ones are composed on, where one is named.
@@ -97,7 +109,7 @@ fn reduce(clip: &mut Clip, rig: &Skeleton, max_mm: f64, quantize: bool) -> Resul
         match resample::reduce_quantized(clip, rig, max_mm) {
             Ok(reduction) => reduction,
             Err(e) => {
-                clip.warnings.push(format!("{NOT_QUANTISED}: {}", e.message()));
+                clip.warnings.push(Warning::new(&REDUCTION_NOT_QUANTISED).with("why", e.message()));
                 resample::reduce(clip, rig, max_mm)?
             }
         }
@@ -105,32 +117,25 @@ fn reduce(clip: &mut Clip, rig: &Skeleton, max_mm: f64, quantize: bool) -> Resul
         resample::reduce(clip, rig, max_mm)?
     };
     if reduction.bound_mm > max_mm {
-        clip.warnings.push(format!(
-            "the bound of {max_mm} mm is below what 32-bit numbers hold here: {:.6} mm",
-            reduction.bound_mm
-        ));
+        let warning = Warning::new(&BOUND_BELOW_F32);
+        clip.warnings.push(warning.with("max_mm", max_mm).with("bound_mm", reduction.bound_mm));
     }
     Ok(())
 }
-
-/// How a clip's warning begins that speaks against 16-bit rotations.
-const NOT_QUANTISED: &str = "rotations are not quantised";
 
 /// Whether rotations can be quantised within the bound; if not, each clip that speaks against it says so.
 fn may_quantize(clips: &mut [Clip], rig: &Skeleton, passes: &Passes) -> bool {
     if passes.reduce_mm.is_some() {
         // The reduction has proven it, or said why not.
-        return !clips.iter().any(|c| c.warnings.iter().any(|w| w.starts_with(NOT_QUANTISED)));
+        return !clips.iter().any(|c| c.warnings.iter().any(|w| w.is(&REDUCTION_NOT_QUANTISED)));
     }
     let bound = resample::QUANTIZE_MM;
     let mut may = true;
     for clip in clips {
         let cost = resample::quantize_cost(clip, rig);
         if cost.max_mm > bound {
-            clip.warnings.push(format!(
-                "{NOT_QUANTISED}: at 10 cm from a joint they would be {:.3} mm off, more than {bound} mm",
-                cost.max_mm
-            ));
+            let warning = Warning::new(&ROTATIONS_NOT_QUANTISED);
+            clip.warnings.push(warning.with("cost_mm", cost.max_mm).with("bound_mm", bound));
             may = false;
         }
     }

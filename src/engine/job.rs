@@ -362,6 +362,6 @@ fn guard<T>(work: impl FnOnce() -> T) -> Result<T> {
             .map(String::as_str)
             .or_else(|| panic.downcast_ref::<&str>().copied())
             .unwrap_or("no message");
-        Error::unsupported(format!("a fault of this program, please report it: {text}"))
+        Error::internal(text)
     })
 }

@@ -6,6 +6,7 @@ use glam::{Quat, Vec3};
 use serde_json::{Map, Value};
 
 use crate::model::time::Timeline;
+use crate::model::warning::Warning;
 
 /// Identity of a clip in its game: a hash or a resource id. Printed as upper-case hex without a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -200,8 +201,8 @@ pub struct Clip {
     pub events: Vec<Event>,
     /// Everything else that the source says of the clip.
     pub extras: Map<String, Value>,
-    /// What a reader of the report should know: deviations, junk, assumptions. One sentence each.
-    pub warnings: Vec<String>,
+    /// What a reader of the report should know: deviations, junk, assumptions.
+    pub warnings: Vec<Warning>,
 }
 
 impl Clip {

@@ -3,7 +3,14 @@
 use glam::{Quat, Vec3};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Clip, Clock, Curve, Positions, Property, Sampler, Timeline, Values, Window};
+use crate::model::{
+    Clip, Clock, Curve, Positions, Property, Sampler, Timeline, Values, Warning, WarningKind, Window,
+};
+
+static KEYS_AFTER_END: WarningKind = WarningKind {
+    code: "bake-keys-after-end",
+    text: "keys after the clip's end are not baked ({tracks} tracks)",
+};
 
 /// Which frames [`bake`] makes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -93,7 +100,7 @@ pub fn bake(clip: &mut Clip, frames: Bake) -> Result<()> {
     }
     crate::passes::reduce::forget_unused(clip);
     if late > 0 {
-        clip.warnings.push(format!("keys after the clip's end are not baked ({late} tracks)"));
+        clip.warnings.push(Warning::new(&KEYS_AFTER_END).with("tracks", late));
     }
     Ok(())
 }

@@ -4,10 +4,15 @@ use glam::{DQuat, DVec3};
 
 use crate::model::{
     Clip, Clock, Curve, Interpolation, JointId, Positions, Property, Sampler, Skeleton, Target, Timeline,
-    Track, Trs, Values, Window,
+    Track, Trs, Values, Warning, WarningKind, Window,
 };
 use crate::passes::reduce::forget_unused;
 use crate::passes::signs::align;
+
+static WITHOUT_REST: WarningKind = WarningKind {
+    code: "additive-without-rest",
+    text: "{tracks} additive tracks move joints without a rest pose: composed on nothing",
+};
 
 /// Keys are put between the joined ones until the values between are this near to the composition.
 const TOLERANCE_M: f64 = 5e-6;
@@ -199,8 +204,7 @@ pub fn compose_additive(clip: &mut Clip, rig: &Skeleton, base: AdditiveBase<'_>)
     clip.extras.remove("additive");
     clip.extras.insert("additiveComposed".to_owned(), label.into());
     if unknown > 0 {
-        clip.warnings
-            .push(format!("{unknown} additive tracks move joints without a rest pose: composed on nothing"));
+        clip.warnings.push(Warning::new(&WITHOUT_REST).with("tracks", unknown));
     }
 }
 

@@ -60,6 +60,9 @@ pub struct ClipRow {
     /// What a reader should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// The code of each of [`ClipRow::warnings`], in their order; `docs/warnings.md` says what they mean.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warning_codes: Vec<String>,
 }
 
 /// Whether a name is one that stands for an id: `bone_XXXXXXXX`, `tag_NNNNN`.
@@ -155,7 +158,8 @@ impl ClipRow {
             },
             unknown_joints: unknown,
             also_at: Vec::new(),
-            warnings: clip.warnings.clone(),
+            warnings: clip.warnings.iter().map(ToString::to_string).collect(),
+            warning_codes: clip.warnings.iter().map(|w| w.code().to_owned()).collect(),
         }
     }
 }

@@ -11,7 +11,7 @@ use super::find::MAX_FILE_BYTES;
 use super::game::{self, Game};
 use crate::error::{Error, Result};
 use crate::games::own;
-use crate::model::{Clip, JointId, Property, Skeleton, Track, Trs};
+use crate::model::{Clip, JointId, Property, Skeleton, Track, Trs, Warning, WarningKind};
 
 /// The skeletons of a run.
 #[derive(Debug)]
@@ -37,6 +37,17 @@ struct Found {
     inputs: Vec<usize>,
 }
 
+static PARTIAL: WarningKind = WarningKind {
+    code: "skeleton-partial",
+    text: "skeleton {skeleton} holds {covered} of the {moved} joints that move: the others hang from its root",
+};
+static GIVEN_HOLDS_NONE: WarningKind = WarningKind {
+    code: "skeleton-given-unfit",
+    text: "no given skeleton holds a joint that moves: the default is taken",
+};
+static NONE: WarningKind =
+    WarningKind { code: "skeleton-none", text: "no skeleton holds its joints: they stand flat" };
+
 /// The skeleton for some clips.
 #[derive(Debug, Clone)]
 pub struct Choice {
@@ -45,7 +56,7 @@ pub struct Choice {
     /// Hash of its content.
     pub hash: u64,
     /// What there is to say.
-    pub note: Option<String>,
+    pub note: Option<Warning>,
 }
 
 impl Skeletons {
@@ -164,11 +175,8 @@ impl Skeletons {
             hash: hash(skeleton),
             skeleton: skeleton.clone(),
             note: (covered < moved.len()).then(|| {
-                format!(
-                    "skeleton {} holds {covered} of the {} joints that move: the others hang from its root",
-                    skeleton.name,
-                    moved.len()
-                )
+                let warning = Warning::new(&PARTIAL).with("skeleton", skeleton.name.as_str());
+                warning.with("covered", covered).with("moved", moved.len())
             }),
         };
         if let Some((covered, skeleton)) = best(self.given.iter().map(|s| (covers(s), true, s)))
@@ -190,11 +198,10 @@ impl Skeletons {
         if let Some(game) = game
             && let Some(default) = self.default_of(game, clips)?
         {
-            let note = (!self.given.is_empty())
-                .then(|| "no given skeleton holds a joint that moves: the default is taken".to_owned());
+            let note = (!self.given.is_empty()).then(|| Warning::new(&GIVEN_HOLDS_NONE));
             return Ok(Choice { note, ..default });
         }
-        let note = (!moved.is_empty()).then(|| "no skeleton holds its joints: they stand flat".to_owned());
+        let note = (!moved.is_empty()).then(|| Warning::new(&NONE));
         let skeleton = Arc::new(Skeleton::new("none", Vec::new())?);
         Ok(Choice { hash: hash(&skeleton), skeleton, note })
     }

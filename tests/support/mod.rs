@@ -1,4 +1,6 @@
 //! What the tests share. `shared()` finds the folder of inputs with right values, `tool()` what make installs.
+
+#![allow(clippy::print_stderr)]
 #![allow(dead_code)]
 
 pub mod glb;

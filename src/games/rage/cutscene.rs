@@ -13,7 +13,8 @@ use serde_json::{Map, Value, json};
 
 use crate::games::rage::names as rage;
 use crate::model::{
-    Clip, ClipId, Clock, Curve, EDGE_S, Event, Positions, Property, Target, Timeline, Track, Values, Window,
+    Clip, ClipId, Clock, Curve, EDGE_S, Event, Positions, Property, Target, Timeline, Track, Values, Warning,
+    WarningKind, Window,
 };
 /// How long before a border the last value of a section is repeated, seconds: what jumps there jumps within this,
 /// and not over a frame. f32 seconds tell it from the border up to two hours.
@@ -81,6 +82,15 @@ fn join_parts(parts: &[Part], length_s: f64, source: &str) -> Vec<Clip> {
     actors.into_iter().map(|(name, clips)| one_actor(name, &clips, parts, length_s, source)).collect()
 }
 
+static SECTIONS_ABSENT: WarningKind = WarningKind {
+    code: "cutscene-sections-absent",
+    text: "no clip in sections, where its pose holds: {sections}",
+};
+static TRACKS_PART_TIME: WarningKind = WarningKind {
+    code: "cutscene-tracks-part-time",
+    text: "{tracks} tracks are not in all sections: there their values hold",
+};
+
 fn one_actor(name: String, clips: &[(&Part, &Clip)], parts: &[Part], length_s: f64, source: &str) -> Clip {
     let (_, first) = clips[0];
     let mut out = Clip {
@@ -121,7 +131,8 @@ fn one_actor(name: String, clips: &[(&Part, &Clip)], parts: &[Part], length_s: f
             row.extend(clip.extras.clone());
         }
         sections.push(row);
-        out.warnings.extend(clip.warnings.iter().map(|w| format!("{w} (section {})", part.number)));
+        let of_section = |w: &Warning| w.clone().of_part("section", part.number.into());
+        out.warnings.extend(clip.warnings.iter().map(of_section));
     }
     out.extras.insert("sections".to_owned(), sections.into());
     let absent: Vec<String> = parts
@@ -130,7 +141,7 @@ fn one_actor(name: String, clips: &[(&Part, &Clip)], parts: &[Part], length_s: f
         .map(|p| p.number.to_string())
         .collect();
     if !absent.is_empty() {
-        out.warnings.push(format!("no clip in sections, where its pose holds: {}", absent.join(", ")));
+        out.warnings.push(Warning::new(&SECTIONS_ABSENT).with("sections", absent));
     }
     let mut part_time = 0;
     for (target, pieces) in &tracks {
@@ -140,7 +151,7 @@ fn one_actor(name: String, clips: &[(&Part, &Clip)], parts: &[Part], length_s: f
         out.tracks.push(Track { target: *target, timeline, curve });
     }
     if part_time > 0 {
-        out.warnings.push(format!("{part_time} tracks are not in all sections: there their values hold"));
+        out.warnings.push(Warning::new(&TRACKS_PART_TIME).with("tracks", part_time));
     }
     // As a reader has them: joints first, what stands beside them last.
     out.tracks.sort_by_key(|t| (!t.target.joint.is_joint(), matches!(t.target.property, Property::Other(_))));

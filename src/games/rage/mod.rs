@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::convert::rig::{self, JointNames};
 use crate::error::{Error, Result};
-use crate::model::{Clip, JointId, Skeleton, Trs};
+use crate::model::{Clip, JointId, Skeleton, Trs, Warning, WarningKind};
 use crate::report::manifest::ClipRow;
 use crate::source::{
     Census, Clips, Export, Game, Input, JointScheme, Names, PoseRules, ReadOptions, Resource, Scratch,
@@ -35,6 +35,10 @@ pub struct GtaV;
 /// The name of the format of CodeWalker's XML.
 const XML: &str = "ycd.xml";
 
+static FACIAL_GUESSES: WarningKind = WarningKind {
+    code: "rage-facial-guesses",
+    text: "{joints} facial tracks (24 to 26) move their bones by guesses of CodeWalker's, as --facial asks",
+};
 /// Bytes of a buffer that a thread keeps, at most.
 const KEPT_SCRATCH: usize = 4 << 20;
 
@@ -148,9 +152,7 @@ impl Game for GtaV {
         if rules.facial {
             let joints = pose_rules::apply_facial_guesses(clip, skeleton);
             if joints > 0 {
-                clip.warnings.push(format!(
-                    "{joints} facial tracks (24 to 26) move their bones by guesses of CodeWalker's, as --facial asks"
-                ));
+                clip.warnings.push(Warning::new(&FACIAL_GUESSES).with("joints", joints));
             }
         }
         if rules.thigh_roll {

@@ -8,7 +8,10 @@ use crate::games::anvil::animation::tracks::{
 };
 use crate::games::anvil::container::object::{Generation, Object, class};
 use crate::io::bytes::Cursor;
-use crate::model::{Clip, ClipId};
+use crate::model::{Clip, ClipId, Warning, WarningKind};
+
+static ADDITIVE: WarningKind =
+    WarningKind { code: "anvil-additive", text: "additive clip: its values are deltas to a pose, not poses" };
 
 /// The game's name in extras and manifest.
 pub const GAME: &str = "RR";
@@ -108,7 +111,7 @@ fn decode(object: &Object, source: &str) -> Result<(Clip, ClipCensus)> {
     let mut warnings = decoder.warnings();
     warnings.extend(ambiguous_tail);
     if additive || additive_match {
-        warnings.push("additive clip: its values are deltas to a pose, not poses".into());
+        warnings.push(Warning::new(&ADDITIVE));
     }
     let hex32 = |v: u32| Value::from(format!("{v:08X}"));
     let mut extras = Map::new();

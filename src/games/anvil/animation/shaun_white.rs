@@ -8,7 +8,16 @@ use crate::games::anvil::animation::tracks::{
 };
 use crate::games::anvil::container::object::{Generation, Object, class};
 use crate::io::bytes::Cursor;
-use crate::model::{Clip, ClipId};
+use crate::model::{Clip, ClipId, Warning, WarningKind};
+
+static ID_DIFFERS: WarningKind = WarningKind {
+    code: "anvil-id-differs",
+    text: "the object calls itself {object:X}, its directory {directory:X}",
+};
+static WORD_28: WarningKind = WarningKind {
+    code: "anvil-word-28",
+    text: "the word at offset 28 is {word:04X}, not 0: the clip may be additive (deltas, not poses)",
+};
 
 /// The game's name in extras and manifest.
 pub const GAME: &str = "SWS";
@@ -124,12 +133,10 @@ fn decode(object: &Object, source: &str) -> Result<(Clip, ClipCensus)> {
     warnings.extend(ambiguous_tail);
     let game_id = if object.id == 0 { u64::from(id) } else { object.id };
     if game_id != u64::from(id) {
-        warnings.push(format!("the object calls itself {id:X}, its directory {game_id:X}"));
+        warnings.push(Warning::new(&ID_DIFFERS).with("object", id).with("directory", game_id));
     }
     if unknown_28 != 0 {
-        warnings.push(format!(
-            "the word at offset 28 is {unknown_28:04X}, not 0: the clip may be additive (deltas, not poses)"
-        ));
+        warnings.push(Warning::new(&WORD_28).with("word", unknown_28));
     }
     let hex32 = |v: u32| Value::from(format!("{v:08X}"));
     let mut extras = Map::new();

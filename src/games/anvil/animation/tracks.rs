@@ -56,7 +56,7 @@ use crate::games::anvil::container::object::{Object, class};
 use crate::io::bytes::Cursor;
 use crate::model::{
     Clock, Curve, Interpolation, JointId, OtherTrack, Positions, Property, Target, Timeline, Track, Values,
-    Window,
+    Warning, WarningKind, Window,
 };
 
 /// A key later than the clip's length by more than this (seconds) is past it: lengths are f32, times whole ticks.
@@ -283,7 +283,7 @@ fn markers<S: Serializer>(counts: &[u64; 4], serializer: S) -> Result<S::Ok, S::
 }
 
 macro_rules! anomalies {
-    ($($(#[$doc:meta])* $field:ident = $text:literal,)*) => {
+    ($($(#[$doc:meta])* $field:ident = $text:literal $(raises $code:literal)?,)*) => {
         /// Counts of what docs/formats/anvil.md says never happens.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
         pub struct Anomalies {
@@ -294,6 +294,14 @@ macro_rules! anomalies {
             /// Each count with its sentence ("keys of kind 4 with ..."), in a fixed order, zeros too.
             pub fn iter(&self) -> impl Iterator<Item = (u64, &'static str)> + '_ {
                 [$((self.$field, $text)),*].into_iter()
+            }
+
+            /// A warning for each count above zero, in the same order.
+            fn warnings(&self, out: &mut Vec<Warning>) {
+                $($(if self.$field > 0 {
+                    static KIND: WarningKind = WarningKind { code: $code, text: concat!($text, ": {count}") };
+                    out.push(Warning::new(&KIND).with("count", self.$field));
+                })?)*
             }
         }
 
@@ -307,29 +315,29 @@ macro_rules! anomalies {
 
 anomalies! {
     /// Mask tracks whose marker has none of the bits 0x40 and 0x80.
-    mask_marker_without_high_bits = "mask tracks whose marker has no high bit",
+    mask_marker_without_high_bits = "mask tracks whose marker has no high bit" raises "anvil-mask-marker",
     /// Keys of kind 4 whose third word has bit 15.
-    kind_4_third_word_bit_15 = "keys of kind 4 with bit 15 of the third word set",
+    kind_4_third_word_bit_15 = "keys of kind 4 with bit 15 of the third word set" raises "anvil-kind-4-bit-15",
     /// Keys of kind 5 with bit 28 or 29.
-    kind_5_bits_28_29 = "keys of kind 5 with bit 28 or 29 set",
+    kind_5_bits_28_29 = "keys of kind 5 with bit 28 or 29 set" raises "anvil-kind-5-bits",
     /// Riders Republic tracks whose size word is more than eight bytes off the stored payload.
-    size_word_off = "tracks whose size word is more than 8 bytes off their payload",
+    size_word_off = "tracks whose size word is more than 8 bytes off their payload" raises "anvil-size-word",
     /// Tracks without a key (Riders Republic; none is known).
-    tracks_without_keys = "tracks without a key, left out",
+    tracks_without_keys = "tracks without a key, left out" raises "anvil-tracks-without-keys",
     /// Keys whose time is not after the key before; left out.
-    keys_not_rising = "keys whose time does not rise, left out",
+    keys_not_rising = "keys whose time does not rise, left out" raises "anvil-keys-not-rising",
     /// Keys after Length (by more than 1e-4 s).
     keys_past_length = "keys past the clip's length",
     /// Keys after Length + 1/30 s.
     keys_past_grace = "keys past the clip's length by more than 1/30 s",
     /// Shaun White tracks whose last key is not on length x 60 (25 are known).
-    last_key_off_length = "tracks whose last key is not on length x 60",
+    last_key_off_length = "tracks whose last key is not on length x 60" raises "anvil-last-key-off-length",
     /// Shaun White clips whose second layout word is not the first (99 are known).
-    layout_word_differs = "clips whose second layout word is not the first",
+    layout_word_differs = "clips whose second layout word is not the first" raises "anvil-layout-word",
     /// Riders Republic clips with 322B96B8, TeleportAtTime or 251905D9 other than empty.
-    fields_not_empty = "clips with a field that is empty throughout the seed's census",
+    fields_not_empty = "clips with a field that is empty throughout the seed's census" raises "anvil-fields-not-empty",
     /// Rotation keys whose stored components leave no room for the omitted one; made unit.
-    rotations_not_unit = "rotation keys longer than 1, made unit",
+    rotations_not_unit = "rotation keys longer than 1, made unit" raises "anvil-rotations-not-unit",
 }
 
 impl ClipCensus {
@@ -632,34 +640,40 @@ impl<'a> Decoder<'a> {
     }
 
     /// The warnings about this clip.
-    pub(crate) fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<Warning> {
         let mut out = Vec::new();
         let past = self.census.anomalies.keys_past_length;
         if past > 0 {
-            out.push(format!(
-                "keys past the length of {:.4} s, kept: {past}, up to {:.4} s",
-                self.length_s, self.last_key_s
-            ));
+            let warning = Warning::new(&KEYS_PAST_LENGTH).with("length_s", self.length_s);
+            out.push(warning.with("keys", past).with("last_s", self.last_key_s));
         }
-        let others = Anomalies { keys_past_length: 0, keys_past_grace: 0, ..self.census.anomalies };
-        for (count, text) in others.iter().filter(|(count, _)| *count > 0) {
-            out.push(format!("{text}: {count}"));
-        }
+        self.census.anomalies.warnings(&mut out);
         if self.z_keys > 0 {
-            out.push(format!(
-                "{} keys of kind 7 have the top bit set: read as w stored and z its root, by continuity",
-                self.z_keys
-            ));
+            out.push(Warning::new(&KIND_7_ROOT_Z).with("keys", self.z_keys));
         }
         if self.z_ignored_keys > 0 {
-            out.push(format!(
-                "{} keys of kind 7 have the top bit set: ignored, by continuity",
-                self.z_ignored_keys
-            ));
+            out.push(Warning::new(&KIND_7_TOP_BIT_IGNORED).with("keys", self.z_ignored_keys));
         }
         out
     }
 }
+
+static KEYS_PAST_LENGTH: WarningKind = WarningKind {
+    code: "anvil-keys-past-length",
+    text: "keys past the length of {length_s:.4} s, kept: {keys}, up to {last_s:.4} s",
+};
+static KIND_7_ROOT_Z: WarningKind = WarningKind {
+    code: "anvil-kind-7-root-z",
+    text: "{keys} keys of kind 7 have the top bit set: read as w stored and z its root, by continuity",
+};
+static KIND_7_TOP_BIT_IGNORED: WarningKind = WarningKind {
+    code: "anvil-kind-7-top-bit-ignored",
+    text: "{keys} keys of kind 7 have the top bit set: ignored, by continuity",
+};
+static EVENTS_AMBIGUOUS: WarningKind = WarningKind {
+    code: "anvil-events-ambiguous",
+    text: "{places} places behind the events read as AnimTrackData to the exact end: the one with the most tracks is taken",
+};
 
 /// Frames of the set bits, least significant bit of the first byte first.
 fn mask_positions(mask: &[u8], keys: u32) -> Vec<u32> {
@@ -754,13 +768,8 @@ pub(crate) struct FoundTail<T> {
 
 impl<T> FoundTail<T> {
     /// The warning where there was more than one candidate.
-    pub fn warning(&self) -> Option<String> {
-        (self.candidates > 1).then(|| {
-            format!(
-                "{} places behind the events read as AnimTrackData to the exact end: the one with the most tracks is taken",
-                self.candidates
-            )
-        })
+    pub fn warning(&self) -> Option<Warning> {
+        (self.candidates > 1).then(|| Warning::new(&EVENTS_AMBIGUOUS).with("places", self.candidates))
     }
 }
 

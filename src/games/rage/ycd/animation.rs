@@ -5,7 +5,7 @@ use glam::{DQuat, Quat, Vec3};
 use crate::error::{Error, Result};
 use crate::games::rage::ycd::dictionary::{Animation, TrackFormat};
 use crate::games::rage::ycd::sequence::{Coding, Sequence};
-use crate::model::Values;
+use crate::model::{Values, Warning, WarningKind};
 
 /// A decoded track: one value a frame, or one value where all are equal to the bit.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,9 +21,24 @@ pub struct DecodedTrack {
 pub struct Decoded {
     /// The tracks that were wanted, in the order of the file.
     pub tracks: Vec<DecodedTrack>,
-    /// Deviations, one sentence each.
-    pub warnings: Vec<String>,
+    /// Deviations.
+    pub warnings: Vec<Warning>,
 }
+
+static BLOCKS_MISSING: WarningKind = WarningKind {
+    code: "rage-blocks-missing",
+    text: "{blocks} sequence blocks for {frames} frames, {expected} expected: the last frame of the last block holds",
+};
+static BLOCK_SHORT: WarningKind = WarningKind {
+    code: "rage-block-short",
+    text: "the last sequence block is {frames} frames short: its last frame holds",
+};
+static ROTATIONS_ZERO: WarningKind = WarningKind {
+    code: "rage-rotations-zero",
+    text: "{keys} rotation keys of length zero: taken as no rotation",
+};
+static NOT_FINITE: WarningKind =
+    WarningKind { code: "rage-values-not-finite", text: "{values} values that are no numbers: taken as 0" };
 
 /// Buffers that are reused from one decode to the next.
 #[derive(Debug, Default)]
@@ -72,7 +87,8 @@ pub fn decode(
         ));
     }
     if blocks < expected {
-        out.warnings.push(format!("{blocks} sequence blocks for {frames} frames, {expected} expected: the last frame of the last block holds"));
+        let warning = Warning::new(&BLOCKS_MISSING).with("blocks", blocks);
+        out.warnings.push(warning.with("frames", frames).with("expected", expected));
     }
     let mut tracks: Vec<Option<DecodedTrack>> = (0..animation.tracks.len())
         .map(|track| {
@@ -104,7 +120,7 @@ pub fn decode(
         }
     }
     if short > 0 {
-        out.warnings.push(format!("the last sequence block is {short} frames short: its last frame holds"));
+        out.warnings.push(Warning::new(&BLOCK_SHORT).with("frames", short));
     }
     let mut zero_rotations = 0usize;
     let mut not_finite = 0usize;
@@ -117,10 +133,10 @@ pub fn decode(
         out.tracks.push(decoded);
     }
     if zero_rotations > 0 {
-        out.warnings.push(format!("{zero_rotations} rotation keys of length zero: taken as no rotation"));
+        out.warnings.push(Warning::new(&ROTATIONS_ZERO).with("keys", zero_rotations));
     }
     if not_finite > 0 {
-        out.warnings.push(format!("{not_finite} values that are no numbers: taken as 0"));
+        out.warnings.push(Warning::new(&NOT_FINITE).with("values", not_finite));
     }
     Ok(out)
 }

@@ -18,7 +18,7 @@ use crate::games::rage::ycd::sequence::Coding;
 use crate::source::Clips;
 use crate::model::{
     Clip, ClipId, Clock, Curve, EDGE_S, Event, Interpolation, Joint, JointId, OtherTrack, Positions,
-    Property, Skeleton, Target, Timeline, Track, Trs, Values, Window,
+    Property, Skeleton, Target, Timeline, Track, Trs, Values, Warning, WarningKind, Window,
 };
 
 /// The game's name in extras and manifest.
@@ -197,31 +197,63 @@ fn target(id: TrackId) -> Target {
     Target { joint, property }
 }
 
+static WINDOW_SENSELESS: WarningKind = WarningKind {
+    code: "rage-window-senseless",
+    text: "the playback window is {start_s} to {end_s} s at rate {rate}: the whole animation is taken",
+};
+static WINDOW_ENDS_LATE: WarningKind = WarningKind {
+    code: "rage-window-ends-late",
+    text: "the playback window ends at {end_s} s, after the animation's {duration_s} s: cut there",
+};
+static WINDOW_BEGINS_LATE: WarningKind = WarningKind {
+    code: "rage-window-begins-late",
+    text: "the playback window begins at {start_s} s, after the animation's {duration_s} s: the whole animation is taken",
+};
+static LIST_DURATION: WarningKind = WarningKind {
+    code: "rage-list-duration",
+    text: "the list says {list_s} s and its longest part lasts {longest_s} s: the part is believed",
+};
+static REFERENCES_WRAPPED: WarningKind = WarningKind {
+    code: "rage-references-wrapped",
+    text: "animation {animation:08X}: more root-motion references than its header can count (a known slip of tools)",
+};
+static PARTS_CONFLICT: WarningKind = WarningKind {
+    code: "rage-parts-conflict",
+    text: "tracks that several parts carry with other values, of which the first counts (bone:track): {tracks}",
+};
+static STILL_WITH_KEYS: WarningKind = WarningKind {
+    code: "rage-still-with-keys",
+    text: "an animation of 0 s has {keys} keys after its first: left out",
+};
+static MOVER_TRACKS_ASTRAY: WarningKind = WarningKind {
+    code: "rage-mover-tracks-astray",
+    text: "mover tracks (5, 6) of bones other than 0 mean nothing and are left out; {count} bones: {bones: }",
+};
+
 /// The window of a part on its animation. It is the whole animation where the record makes no sense
 /// (docs/formats/rage.md, section 3).
-fn window(part: &Part, duration_s: f64, warnings: &mut Vec<String>) -> Window {
+fn window(part: &Part, duration_s: f64, warnings: &mut Vec<Warning>) -> Window {
     let (start, mut end, rate) = (f64::from(part.start_s), f64::from(part.end_s), f64::from(part.rate));
     let whole = Window { start_s: 0.0, end_s: duration_s, rate: 1.0 };
     if !(start.is_finite() && end.is_finite() && rate.is_finite()) || end <= start || rate <= 0.0 {
         // For a pose of one frame, 0 to 0 at rate 1 is right and needs no warning.
         if !(start == 0.0 && end == 0.0 && duration_s == 0.0) {
-            warnings.push(format!(
-                "the playback window is {start} to {end} s at rate {rate}: the whole animation is taken"
-            ));
+            let warning = Warning::new(&WINDOW_SENSELESS).with("start_s", start);
+            warnings.push(warning.with("end_s", end).with("rate", rate));
         }
         return whole;
     }
     if end > duration_s {
         if end > duration_s + EDGE_S {
-            warnings.push(format!(
-                "the playback window ends at {end} s, after the animation's {duration_s} s: cut there"
-            ));
+            let warning = Warning::new(&WINDOW_ENDS_LATE);
+            warnings.push(warning.with("end_s", end).with("duration_s", duration_s));
         }
         end = duration_s;
     }
     let start = start.max(0.0);
     if end <= start {
-        warnings.push(format!("the playback window begins at {start} s, after the animation's {duration_s} s: the whole animation is taken"));
+        let warning = Warning::new(&WINDOW_BEGINS_LATE);
+        warnings.push(warning.with("start_s", start).with("duration_s", duration_s));
         return whole;
     }
     Window { start_s: start, end_s: end, rate }
@@ -343,9 +375,8 @@ fn clip(
         Some(duration) if (duration - longest).abs() < EDGE_S => duration,
         Some(duration) => {
             if !record.parts.is_empty() {
-                clip.warnings.push(format!(
-                    "the list says {duration} s and its longest part lasts {longest} s: the part is believed"
-                ));
+                let warning = Warning::new(&LIST_DURATION);
+                clip.warnings.push(warning.with("list_s", duration).with("longest_s", longest));
             }
             longest
         }
@@ -368,10 +399,7 @@ fn clip(
         stray_movers.extend(animation.tracks.iter().filter(|t| is_stray_mover(**t)).map(|t| t.bone));
         clip.warnings.extend(entry.decoded.warnings.iter().cloned());
         if animation.sequences.iter().any(|s| s.wrapped_counts) {
-            clip.warnings.push(format!(
-                "animation {:08X}: more root-motion references than its header can count (a known slip of tools)",
-                animation.hash
-            ));
+            clip.warnings.push(Warning::new(&REFERENCES_WRAPPED).with("animation", animation.hash));
         }
         let frames = usize::from(animation.frames);
         let clock =
@@ -423,24 +451,16 @@ fn clip(
         }
     }
     if !conflicts.is_empty() {
-        clip.warnings.push(format!(
-            "tracks that several parts carry with other values, of which the first counts (bone:track): {}",
-            conflicts.join(", ")
-        ));
+        clip.warnings.push(Warning::new(&PARTS_CONFLICT).with("tracks", conflicts));
     }
     if frames_dropped > 0 {
-        clip.warnings
-            .push(format!("an animation of 0 s has {frames_dropped} keys after its first: left out"));
+        clip.warnings.push(Warning::new(&STILL_WITH_KEYS).with("keys", frames_dropped));
     }
     if !stray_movers.is_empty() {
         stray_movers.sort_unstable();
         stray_movers.dedup();
         let list: Vec<String> = stray_movers.iter().map(u16::to_string).collect();
-        clip.warnings.push(format!(
-            "mover tracks (5, 6) of bones other than 0 mean nothing and are left out; {} bones: {}",
-            stray_movers.len(),
-            list.join(" ")
-        ));
+        clip.warnings.push(Warning::new(&MOVER_TRACKS_ASTRAY).with("count", list.len()).with("bones", list));
     }
     crate::games::rage::ycd::non_joint_tracks::add(&mut clip);
     describe(record, &mut clip);

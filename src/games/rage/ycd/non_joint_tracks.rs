@@ -18,7 +18,7 @@ use glam::{DVec3, Vec3};
 
 use crate::model::{
     Clip, Clock, Curve, Interpolation, JointId, OtherTrack, Positions, Property, Sampler, Target, Timeline,
-    Track, Values, Window,
+    Track, Values, Warning, WarningKind, Window,
 };
 
 /// Deviation of the written texture coordinates from the rows, in textures: a quarter of a pixel of 1024.
@@ -35,7 +35,7 @@ const SAME_INSTANT_S: f64 = 1e-7;
 pub fn add(clip: &mut Clip) {
     let mut added = Vec::new();
     let mut textures: Vec<u16> = Vec::new();
-    let mut bad_fov = 0;
+    let mut bad_fov = 0u64;
     for track in &clip.tracks {
         let (Property::Other(OtherTrack { number, .. }), JointId::RageTag(tag)) =
             (track.target.property, track.target.joint)
@@ -61,9 +61,7 @@ pub fn add(clip: &mut Clip) {
         added.push(Track { target: Target { joint: JointId::Camera(tag), property }, ..track.clone() });
     }
     if bad_fov > 0 {
-        clip.warnings.push(format!(
-            "{bad_fov} fields of view are not between 0 and 180 degrees: only their values are kept"
-        ));
+        clip.warnings.push(Warning::new(&BAD_FOV).with("tracks", bad_fov));
     }
     clip.tracks.append(&mut added);
     for tag in textures {
@@ -78,10 +76,23 @@ pub fn add(clip: &mut Clip) {
                     clip.tracks.push(Track { target, timeline, curve });
                 }
             }
-            Err(why) => clip.warnings.push(format!("texture coordinates are only kept as rows: {why}")),
+            Err(warning) => clip.warnings.push(warning),
         }
     }
 }
+
+static BAD_FOV: WarningKind = WarningKind {
+    code: "rage-fov-out-of-range",
+    text: "{tracks} fields of view are not between 0 and 180 degrees: only their values are kept",
+};
+static UV_EMPTY: WarningKind = WarningKind {
+    code: "rage-uv-empty",
+    text: "texture coordinates are only kept as rows: they hold no values",
+};
+static UV_SHEARED: WarningKind = WarningKind {
+    code: "rage-uv-sheared",
+    text: "texture coordinates are only kept as rows: they shear or are no numbers at {at_s:.3} s, which no turn and scale say",
+};
 
 /// Offset, turn and scale of texture coordinates at one instant.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -153,7 +164,7 @@ type Curves = Vec<(Property, Curve)>;
 
 /// The rows of `tag` as transforms: a key at every key of either row, and more where a line from one to the next
 /// would deviate from the rows.
-fn texture(clip: &Clip, tag: u16) -> Result<(TimelineChoice, Curves), String> {
+fn texture(clip: &Clip, tag: u16) -> Result<(TimelineChoice, Curves), Warning> {
     let find = |number: u8| {
         clip.tracks.iter().find(|t| {
             t.target.joint == JointId::RageTag(tag)
@@ -162,7 +173,7 @@ fn texture(clip: &Clip, tag: u16) -> Result<(TimelineChoice, Curves), String> {
         })
     };
     let rows = [find(17), find(18)];
-    let Some(first) = rows.iter().flatten().next() else { return Err("they hold no values".to_owned()) };
+    let Some(first) = rows.iter().flatten().next() else { return Err(Warning::new(&UV_EMPTY)) };
     let moving: Vec<&Track> = rows.into_iter().flatten().filter(|t| !t.curve.is_constant()).collect();
     let shared = moving.first().unwrap_or(first).timeline;
     let mut instants: Vec<f64> =
@@ -177,7 +188,7 @@ fn texture(clip: &Clip, tag: u16) -> Result<(TimelineChoice, Curves), String> {
         let [u, v] = &mut samplers;
         [u.as_mut().map_or(DVec3::X, |u| u.vec3(s)), v.as_mut().map_or(DVec3::Y, |v| v.vec3(s))]
     };
-    let sheared = |s: f64| format!("they shear or are no numbers at {s:.3} s, which no turn and scale say");
+    let sheared = |s: f64| Warning::new(&UV_SHEARED).with("at_s", s);
     let mut keys: Vec<(f64, Uv)> = Vec::with_capacity(instants.len());
     for s in &instants {
         let [u, v] = at(*s);
