@@ -9,14 +9,13 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::convert::pack::{options_for, prepare_on};
+use crate::convert::pool::Pool;
 use crate::convert::rig::Rigs;
 use crate::convert::settings::{Additive, Settings};
 use crate::engine::journal::{Done, Key, Records};
 use crate::engine::output;
 use crate::error::{Error, Result};
-use crate::formats::format;
-use crate::formats::format::{Files, Format};
-use crate::formats::scene::Scene;
+use crate::formats::{Files, Scene, Workspace};
 use crate::games::anvil::animation::{riders_republic as rr, shaun_white as sws};
 use crate::games::anvil::container::file as anvil;
 use crate::games::anvil::container::object::Generation;
@@ -25,6 +24,7 @@ use crate::games::rage::cutscene::Section;
 use crate::games::rage::xml::write as ycd_xml;
 use crate::games::rage::ycd;
 use crate::model::{Clip, Skeleton};
+use crate::passes::Slerp;
 use crate::report::manifest::{ClipRow, ErrorRow, FileRow, NoteRow};
 use crate::source::find::Input;
 use crate::source::skeletons::{Choice, Skeletons};
@@ -39,6 +39,8 @@ pub(crate) struct Maker<'a> {
     pub names: Names,
     pub skeletons: Skeletons,
     rigs: Rigs,
+    /// What writers and passes keep from file to file.
+    workspaces: Pool<(Workspace, Slerp)>,
     /// What earlier runs have finished.
     pub records: Option<Records>,
     /// Everything but the items' own bytes that a file is made by.
@@ -114,8 +116,13 @@ impl<'a> Maker<'a> {
             .iter()
             .map(|path| fs::read(path).map(|bytes| xxh3_128(&bytes)).unwrap_or_default())
             .collect();
-        let options =
-            format!("{} {:?} {:?} {named:X?}", env!("CARGO_PKG_VERSION"), settings.write, settings.passes,);
+        let options = format!(
+            "{} {} {:?} {:?} {named:X?}",
+            env!("CARGO_PKG_VERSION"),
+            settings.format.name(),
+            settings.write,
+            settings.passes,
+        );
         let chosen_by = [true, false].map(|is_rage| {
             let text = format!("{:?} {:016X}", settings.select, skeletons.fingerprint(is_rage));
             xxh3_64(text.as_bytes())
@@ -126,7 +133,8 @@ impl<'a> Maker<'a> {
             sources,
             names,
             skeletons,
-            rigs: Rigs::default(),
+            rigs: Rigs::new(settings.format.max_name_bytes()),
+            workspaces: Pool::default(),
             records: None,
             options,
             chosen_by,
@@ -247,15 +255,15 @@ impl<'a> Maker<'a> {
         let made_of = xxh3_128(text.as_bytes());
         let mut key =
             Key { made_of, chosen_by: self.chosen_by[usize::from(game != ycd::clips::GAME)], chosen: 0 };
-        let output = format!("{}.{}", job.stem, settings.write.format.extension());
-        let alone = !settings.list && (settings.bundle == 0 || settings.write.format == Format::YcdXml);
+        let output = format!("{}.{}", job.stem, settings.format.extension());
+        let alone = !settings.list && (settings.bundle == 0 || settings.format.holds_records());
         let known = alone.then(|| self.known(&job.stem, &output, made_of)).flatten();
         if let Some((known, place)) = known
             && known.chosen_by == key.chosen_by
         {
             return self.finished(place, job.order, None);
         }
-        if alone && settings.write.format == Format::YcdXml {
+        if alone && settings.format.holds_records() {
             return self.make_xml(job, output, key);
         }
         let read = self.clips(job)?;
@@ -306,7 +314,7 @@ impl<'a> Maker<'a> {
 
     fn try_make_bundle(&self, bundle: &mut Bundle) -> Result<Made> {
         let Bundle { clips, skeleton, hashes, stem, order } = bundle;
-        let output = format!("{stem}.{}", self.settings.write.format.extension());
+        let output = format!("{stem}.{}", self.settings.format.extension());
         let sources: Vec<&str> = clips.iter().map(|c| c.source.as_str()).collect();
         let text = format!("{} {hashes:X?} {sources:?} {stem}", self.options);
         let made_of = xxh3_128(text.as_bytes());
@@ -328,7 +336,7 @@ impl<'a> Maker<'a> {
         if known.key.made_of != made_of {
             return None;
         }
-        let format = self.settings.write.format;
+        let format = self.settings.format;
         let mut bytes = 0;
         for extension in format.companions().iter().chain([&format.extension()]) {
             bytes += fs::metadata(self.settings.out.join(format!("{stem}.{extension}"))).ok()?.len();
@@ -365,18 +373,28 @@ impl<'a> Maker<'a> {
         };
         let base = own.as_ref().or(self.base.as_ref());
         let build = |clips: &[Clip]| self.rigs.build(skeleton, hash, clips, &self.names);
-        let (passes, slerps) = (&self.settings.passes, self.settings.write.format.slerps());
-        let rig = prepare_on(clips, skeleton, &self.names, passes, slerps, base, build)?;
-        let write = options_for(clips, &rig.skeleton, self.settings);
-        let scene = Scene { shared_rig: rig.shared, ..Scene::new(&rig.skeleton, clips) };
-        let rig = &rig.skeleton;
-        let name = stem.rsplit('/').next().unwrap_or(stem);
-        let files = format::write(&scene, name, &write)?;
-        let rows =
-            scene.animations.iter().map(|a| ClipRow::new(a.clip, &output, &a.name, &a.kept, rig)).collect();
-        let finished = self.put(stem, &files, output, key, order, rows);
-        format::recycle(files);
-        finished
+        let (passes, format) = (&self.settings.passes, self.settings.format);
+        let new = || (Workspace::default(), Slerp::new(passes.tolerance_deg));
+        self.workspaces.with(new, |(workspace, slerp)| {
+            let between_keys = (format.between_keys(), slerp);
+            let rig = prepare_on(clips, skeleton, &self.names, passes, between_keys, base, build)?;
+            let write = options_for(clips, &rig.skeleton, self.settings);
+            let scene = Scene {
+                shared_rig: rig.is_shared.then(|| rig.skeleton.clone()),
+                ..Scene::within(&rig.skeleton, clips, format.max_name_bytes())
+            };
+            let rig = &rig.skeleton;
+            let name = stem.rsplit('/').next().unwrap_or(stem);
+            let files = format.write(&scene, name, &write, workspace)?;
+            let rows = scene
+                .animations
+                .iter()
+                .map(|a| ClipRow::new(a.clip, &output, &a.name, &a.kept, rig))
+                .collect();
+            let finished = self.put(stem, &files, output, key, order, rows);
+            workspace.recycle(files);
+            finished
+        })
     }
 
     /// A dictionary as CodeWalker's XML: records, not clips, go from one form to the other.
@@ -391,7 +409,7 @@ impl<'a> Maker<'a> {
         let clips = ycd::clips::assemble(dictionary, &job.source)?.clips;
         let rig = Skeleton::new("none", Vec::new())?;
         let rows = clips.iter().map(|c| ClipRow::new(c, &output, &c.short_name, &[], &rig)).collect();
-        let files = vec![(Format::YcdXml.extension(), text.into_bytes())];
+        let files = vec![(self.settings.format.extension(), text.into_bytes())];
         let file = self.put(&job.stem, &files, output, key, job.order, rows)?;
         Ok(Made { file: Some(file), errors, notes, ..Made::default() })
     }

@@ -2,5 +2,6 @@
 
 pub(crate) mod make;
 pub mod pack;
+pub mod pool;
 pub mod rig;
 pub mod settings;

@@ -2,9 +2,10 @@
 //! no joint. Both writers start from here, so that a GLB and an FBX of the same clips say the same.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use crate::convert::rig;
-use crate::convert::rig::UniqueNames;
+use crate::model::first_pose::first_pose;
+use crate::model::naming::{MAX_NAME_BYTES, UniqueNames, fallback_name};
 use crate::model::{Clip, JointId, Property, Skeleton, Track, Trs, Values};
 
 /// Parent-local property of a joint that a file can animate.
@@ -79,8 +80,8 @@ impl Beside {
         };
         Beside {
             id,
-            name: names.name(&rig::fallback_name(id)),
-            rest: rig::first_pose(id, clips),
+            name: names.name(&fallback_name(id)),
+            rest: first_pose(id, clips),
             fov_deg: scalar(Property::FieldOfView, FOV_DEG),
             uv: (
                 vec2(Property::UvOffset, [0.0; 2]),
@@ -109,7 +110,7 @@ impl Beside {
 pub struct Animation<'a> {
     /// The clip.
     pub clip: &'a Clip,
-    /// Name, unique in the file and within 63 bytes.
+    /// Name, unique in the file and within the format's limit.
     pub name: String,
     /// What is keyed, by joint, then path. Never empty.
     pub channels: Vec<Channel>,
@@ -125,8 +126,8 @@ pub struct Animation<'a> {
 pub struct Scene<'a> {
     /// Every joint that the file holds, named, with one root.
     pub rig: &'a Skeleton,
-    /// See [`Rig::shared`](crate::convert::rig::Rig::shared).
-    pub shared_rig: Option<u64>,
+    /// `rig` itself, where other files may have the very same: a writer may keep what it makes of it.
+    pub shared_rig: Option<Arc<Skeleton>>,
     /// Cameras and texture coordinates that the clips move, by id.
     pub beside: Vec<Beside>,
     /// The clips, in the order given.
@@ -134,12 +135,17 @@ pub struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    /// Arranges `clips` on `rig` (see [`crate::convert::rig::build`]).
+    /// Arranges `clips` on `rig`, which must hold every joint that they move.
     ///
     /// Of two tracks of a clip for the same property of the same joint the first is shown and the second kept.
     pub fn new(rig: &'a Skeleton, clips: &'a [Clip]) -> Self {
+        Self::within(rig, clips, MAX_NAME_BYTES)
+    }
+
+    /// [`Scene::new`] with names of at most `max_name_bytes`; those of the joints are the rig's own.
+    pub fn within(rig: &'a Skeleton, clips: &'a [Clip], max_name_bytes: usize) -> Self {
         let mut moved: BTreeSet<(usize, Path)> = BTreeSet::new();
-        let mut names = UniqueNames::default();
+        let mut names = UniqueNames::within(max_name_bytes);
         let mut animations: Vec<Animation<'a>> = clips
             .iter()
             .map(|clip| {
@@ -183,19 +189,24 @@ impl<'a> Scene<'a> {
             }
             animation.reach_the_end(root(rig));
         }
-        let beside = key_beside(rig, clips, &mut animations);
+        let beside = key_beside(rig, clips, &mut animations, max_name_bytes);
         Scene { rig, shared_rig: None, beside, animations }
     }
 }
 
 /// Finds what is moved beside the rig and puts its channels into the animations.
-fn key_beside(rig: &Skeleton, clips: &[Clip], animations: &mut [Animation<'_>]) -> Vec<Beside> {
+fn key_beside(
+    rig: &Skeleton,
+    clips: &[Clip],
+    animations: &mut [Animation<'_>],
+    max_name_bytes: usize,
+) -> Vec<Beside> {
     let ids: BTreeSet<JointId> =
         clips.iter().flat_map(|c| &c.tracks).map(|t| t.target.joint).filter(|id| !id.is_joint()).collect();
     if ids.is_empty() {
         return Vec::new();
     }
-    let mut names = UniqueNames::default();
+    let mut names = UniqueNames::within(max_name_bytes);
     for name in rig.joints().iter().filter_map(|j| j.name.as_deref()) {
         names.name(name);
     }

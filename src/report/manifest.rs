@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use crate::convert::rig::fallback_name;
 use crate::error::Error;
+use crate::model::naming::fallback_name;
 use crate::model::{Clip, JointId, Property, Skeleton};
 
 /// One clip of the manifest.

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::convert::rig::JointNames;
 use crate::error::{Error, Result};
 use crate::games::anvil::animation::{riders_republic as rr, shaun_white as sws};
 use crate::games::anvil::container::file as anvil;
@@ -23,6 +22,7 @@ use crate::games::rage::names as rage;
 use crate::games::rage::xml::read as ycd_xml;
 use crate::games::rage::ycd;
 use crate::io::read_at::FileAt;
+use crate::model::naming::JointNames;
 use crate::model::{Clip, JointId, Skeleton};
 use crate::report::manifest::DecidedRow;
 use crate::source::find;

@@ -12,21 +12,21 @@
 //!
 //! Objects have running ids, so that the same input gives the same bytes.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use glam::{DMat4, DVec3, Quat, Vec3};
 
-use crate::convert::rig::fallback_name;
 use crate::error::{Error, Result};
-use crate::formats::fbx::Options;
-use crate::formats::fbx::binary::{CREATION_TIME, FILE_ID, Template, VERSION, Writer};
+use crate::formats::extras::animation_extras;
+use crate::formats::fbx::binary::{CREATION_TIME, Deflate, FILE_ID, Template, VERSION, Writer};
 use crate::formats::fbx::curves;
 use crate::formats::fbx::curves::{Angles, Keys, degrees, key_ticks, nearest_angles, ticks};
-use crate::formats::gltf::extras::animation_extras;
+use crate::formats::format::WriteOptions;
+use crate::formats::preview;
 use crate::formats::scene::{Animation, Channel, Path, Scene};
-use crate::formats::{buffers, preview};
+use crate::formats::workspace::Workspace;
+use crate::model::naming::fallback_name;
 use crate::model::{Clip, Interpolation, OtherTrack, Property, Skeleton, Trs, Values};
 
 const CREATOR: &str = concat!("anim2gltf ", env!("CARGO_PKG_VERSION"));
@@ -83,18 +83,21 @@ const PROPERTIES: [&str; 7] =
 const TO_PATH: u32 = 1;
 const TO_AXIS: u32 = 4;
 
-/// See [`crate::formats::fbx::write`].
-pub fn write(scene: &Scene<'_>, options: &Options, out: &mut Vec<u8>) -> Result<()> {
+/// `scene` as a file. The same scene gives the same bytes.
+///
+/// # Errors
+/// [`ErrorKind::Limit`](crate::ErrorKind) over 4 GiB; [`ErrorKind::Unsupported`](crate::ErrorKind) for a joint's
+/// track that holds numbers instead of vectors.
+pub fn write(scene: &Scene<'_>, options: &WriteOptions, workspace: &mut Workspace) -> Result<Vec<u8>> {
+    let (buffers, scratch) = workspace.parts::<Scratch>();
     let custom = custom_properties(scene);
     let mesh = options.preview_mesh.then(|| preview::build(scene.rig));
     let rest_angles: Vec<Angles> = scene.rig.joints().iter().map(|j| rest_angles(&j.rest)).collect();
     let moved = moved(scene);
     let size = expected_size(scene, &moved);
-    if out.capacity() < size {
-        buffers::give(std::mem::replace(out, buffers::take(size)));
-    }
+    let deflate = options.compress.then(|| scratch.deflate.take().unwrap_or_default());
     let mut document = Document {
-        w: Writer::new(out, options.compress),
+        w: Writer::new(buffers.take(size), deflate),
         scene,
         moved,
         constant_angles: rest_angles
@@ -103,12 +106,12 @@ pub fn write(scene: &Scene<'_>, options: &Options, out: &mut Vec<u8>) -> Result<
             .map(|(a, j)| (j.rest.rotation, degrees(*a)))
             .collect(),
         rest_angles,
-        tolerances: tolerances(scene.rig, options.tolerance_deg.max(0.001).to_radians()),
+        tolerances: tolerances(scene.rig, options.euler_tolerance_deg.max(0.001).to_radians()),
         next_id: FIRST_ID,
         properties: PROPERTIES.to_vec(),
         custom: &custom,
         rate_hz: rate_hz(scene),
-        scratch: SCRATCH.take(),
+        scratch,
     };
     document.scratch.connections.clear();
     document.header();
@@ -126,12 +129,15 @@ pub fn write(scene: &Scene<'_>, options: &Options, out: &mut Vec<u8>) -> Result<
     document.w.end();
     document.connections();
     document.takes();
-    SCRATCH.set(document.scratch);
-    document.w.finish()
+    let (out, deflate) = document.w.finish()?;
+    if deflate.is_some() {
+        scratch.deflate = deflate;
+    }
+    Ok(out)
 }
 
-struct Document<'a, 'o> {
-    w: Writer<'o>,
+struct Document<'a> {
+    w: Writer,
     scene: &'a Scene<'a>,
     /// See [`moved`].
     moved: Vec<bool>,
@@ -147,15 +153,10 @@ struct Document<'a, 'o> {
     properties: Vec<&'a str>,
     custom: &'a BTreeMap<String, Custom>,
     rate_hz: f64,
-    scratch: Scratch,
+    scratch: &'a mut Scratch,
 }
 
-thread_local! {
-    /// What the next file of the thread finds ready: fresh memory costs more than what is written into it.
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
-}
-
-/// Buffers that are used again.
+/// What the next file finds ready: fresh memory costs more than what is written into it.
 #[derive(Default)]
 struct Scratch {
     templates: Templates,
@@ -164,6 +165,8 @@ struct Scratch {
     /// Keys of the current clip's timelines: ticks, keys, and the encoded ticks in `blobs`.
     timelines: Vec<Option<TimelineKeys>>,
     blobs: Vec<u8>,
+    /// Its tables are large. `None` while a file is written.
+    deflate: Option<Deflate>,
 }
 
 struct TimelineKeys {
@@ -377,7 +380,7 @@ struct Templates {
 impl Default for Templates {
     fn default() -> Self {
         const LABELS: [&str; 3] = ["T", "R", "S"];
-        let one_key = |w: &mut Writer<'_>| write_curve(w, 0, Ticks::Plain(&[0]), &[0.0]);
+        let one_key = |w: &mut Writer| write_curve(w, 0, Ticks::Plain(&[0]), &[0.0]);
         Templates {
             one_key: Template::new(one_key),
             nodes: LABELS.map(|label| Template::new(|w| write_node(w, 0, label, [0.0; 3]))),
@@ -395,14 +398,14 @@ impl Default for Templates {
 
 impl Templates {
     /// What [`write_curve`] writes for a single key.
-    fn one_key(&self, w: &mut Writer<'_>, id: i64, tick: i64, value: f32) {
+    fn one_key(&self, w: &mut Writer, id: i64, tick: i64, value: f32) {
         let at = w.stamp(&self.one_key);
         put_key(w, &self.one_key, at, 0, id, value);
         w.put(at + self.one_key.first_number(CURVE_TIME), tick.to_le_bytes());
     }
 
     /// What [`write_curve`] writes.
-    fn curve(&self, w: &mut Writer<'_>, id: i64, ticks: Ticks<'_>, values: &[f32]) {
+    fn curve(&self, w: &mut Writer, id: i64, ticks: Ticks<'_>, values: &[f32]) {
         w.begin("AnimationCurve").i64(id).object_name("", "AnimCurve").string("");
         let at = w.stamp(&self.curve_head);
         let first = values.first().copied().map_or(0.0, f64::from);
@@ -414,14 +417,14 @@ impl Templates {
     }
 
     /// What [`write_node`] writes.
-    fn node(&self, w: &mut Writer<'_>, id: i64, path: Path, first: [f32; 3]) {
+    fn node(&self, w: &mut Writer, id: i64, path: Path, first: [f32; 3]) {
         let t = &self.nodes[path as usize];
         let at = w.stamp(t);
         put_node(w, t, at, id, first);
     }
 
     /// A node with its curves, which have one key at the begin; their ids follow the node's.
-    fn constant(&self, w: &mut Writer<'_>, id: i64, path: Path, value: [f32; 3]) {
+    fn constant(&self, w: &mut Writer, id: i64, path: Path, value: [f32; 3]) {
         let t = &self.constants[path as usize];
         let at = w.stamp(t);
         put_node(w, t, at, id, value);
@@ -440,7 +443,7 @@ const CURVE_DEFAULT: usize = 1;
 const CURVE_TIME: usize = 3;
 const CURVE_VALUES: usize = 4;
 
-fn put_node(w: &mut Writer<'_>, t: &Template, at: usize, id: i64, first: [f32; 3]) {
+fn put_node(w: &mut Writer, t: &Template, at: usize, id: i64, first: [f32; 3]) {
     w.put(at + t.value(0), id.to_le_bytes());
     for (i, value) in first.into_iter().enumerate() {
         w.put(at + t.last_value(NODE_FIRST + i, 8), f64::from(value).to_le_bytes());
@@ -448,7 +451,7 @@ fn put_node(w: &mut Writer<'_>, t: &Template, at: usize, id: i64, first: [f32; 3
 }
 
 /// Id and value of a curve of one key, which is record `curve` of `t`.
-fn put_key(w: &mut Writer<'_>, t: &Template, at: usize, curve: usize, id: i64, value: f32) {
+fn put_key(w: &mut Writer, t: &Template, at: usize, curve: usize, id: i64, value: f32) {
     w.put(at + t.value(curve), id.to_le_bytes());
     w.put(at + t.value(curve + CURVE_DEFAULT), f64::from(value).to_le_bytes());
     w.put(at + t.first_number(curve + CURVE_VALUES), value.to_le_bytes());
@@ -459,7 +462,7 @@ fn put_key(w: &mut Writer<'_>, t: &Template, at: usize, curve: usize, id: i64, v
 const CONNECTION_CHILD: usize = 4 + 2 + 1;
 
 /// A connection between two objects that are still to be put in; through `property` unless that is empty.
-fn write_connection(w: &mut Writer<'_>, property: &str) {
+fn write_connection(w: &mut Writer, property: &str) {
     let kind = if property.is_empty() { "OO" } else { "OP" };
     w.begin("C").string(kind).i64(0).i64(0);
     if !property.is_empty() {
@@ -469,7 +472,7 @@ fn write_connection(w: &mut Writer<'_>, property: &str) {
 }
 
 /// A curve node of three numbers.
-fn write_node(w: &mut Writer<'_>, id: i64, label: &str, first: [f32; 3]) {
+fn write_node(w: &mut Writer, id: i64, label: &str, first: [f32; 3]) {
     w.begin("AnimationCurveNode").i64(id).object_name(label, "AnimCurveNode").string("");
     w.begin("Properties70");
     for (name, value) in AXES.into_iter().zip(first) {
@@ -480,7 +483,7 @@ fn write_node(w: &mut Writer<'_>, id: i64, label: &str, first: [f32; 3]) {
 }
 
 /// A curve with linear keys. `values` is not empty.
-fn write_curve(w: &mut Writer<'_>, id: i64, ticks: Ticks<'_>, values: &[f32]) {
+fn write_curve(w: &mut Writer, id: i64, ticks: Ticks<'_>, values: &[f32]) {
     w.begin("AnimationCurve").i64(id).object_name("", "AnimCurve").string("");
     write_curve_head(w, values.first().copied().map_or(0.0, f64::from));
     write_keys(w, ticks, values);
@@ -488,12 +491,12 @@ fn write_curve(w: &mut Writer<'_>, id: i64, ticks: Ticks<'_>, values: &[f32]) {
     w.end();
 }
 
-fn write_curve_head(w: &mut Writer<'_>, first: f64) {
+fn write_curve_head(w: &mut Writer, first: f64) {
     w.begin("Default").f64(first).end();
     w.leaf_i32("KeyVer", 4008);
 }
 
-fn write_keys(w: &mut Writer<'_>, ticks: Ticks<'_>, values: &[f32]) {
+fn write_keys(w: &mut Writer, ticks: Ticks<'_>, values: &[f32]) {
     match ticks {
         Ticks::Plain(ticks) => w.leaf_array("KeyTime", ticks),
         Ticks::Encoded(blob) => w.begin("KeyTime").encoded(blob).end(),
@@ -502,13 +505,13 @@ fn write_keys(w: &mut Writer<'_>, ticks: Ticks<'_>, values: &[f32]) {
 }
 
 /// One set of flags for all keys.
-fn write_curve_tail(w: &mut Writer<'_>, keys: i32) {
+fn write_curve_tail(w: &mut Writer, keys: i32) {
     w.leaf_array("KeyAttrFlags", &[LINEAR]);
     w.leaf_array("KeyAttrDataFloat", &LINEAR_DATA);
     w.leaf_array("KeyAttrRefCount", &[keys]);
 }
 
-impl<'a> Document<'a, '_> {
+impl<'a> Document<'a> {
     fn id(&mut self) -> i64 {
         self.ids(1)
     }
@@ -916,7 +919,7 @@ impl<'a> Document<'a, '_> {
             Some(i) if !keys.added => self.scratch.timelines[i].as_mut(),
             _ => None,
         };
-        let encode = |w: &mut Writer<'_>, blobs| w.encode(&keys.ticks, blobs);
+        let encode = |w: &mut Writer, blobs| w.encode(&keys.ticks, blobs);
         Ok(match known {
             Some(TimelineKeys { blob: Some(blob), .. }) => blob.clone(),
             Some(known) => {

@@ -1,10 +1,10 @@
-//! `animations[].extras`: identity, events, and everything that glTF has no place for.
+//! The JSON object that goes with each animation: identity, events, and everything that a format has no place for.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::convert::rig::fallback_name;
 use crate::formats::scene::Animation;
+use crate::model::naming::fallback_name;
 use crate::model::{Clip, Event, JointId, Property, Timeline, Track, Values};
 
 /// The extras of one animation, keys in a fixed order: `id`, `name`, `game`, `source`, `length`, `additive`
