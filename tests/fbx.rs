@@ -877,7 +877,7 @@ fn real_clips_keep_their_ways() {
             let numbers = |&&k: &&usize| matches!(animation.clip.tracks[k].curve.values, Values::Scalar(_));
             assert_eq!(
                 scene.anim_stacks[i].layers[0].anim_props.len(),
-                keyed.count().max(1) + animation.kept.iter().filter(numbers).count()
+                keyed.count().max(1) + animation.extra_tracks.iter().filter(numbers).count()
             );
             let (mut keys, between) = instants(clip, 4);
             // Long clips: some of them.
@@ -1012,7 +1012,7 @@ fn speed() {
             for clip in &mut clips {
                 anim2gltf::passes::align_signs(clip);
                 anim2gltf::passes::collapse_constant(clip);
-                anim2gltf::passes::add_inbetweens(clip, 0.05);
+                anim2gltf::passes::subdivide(clip, 0.05);
             }
             let scene = Scene::new(&rig, &clips);
             let glb = in_format(&Glb, &scene, &WriteOptions::default());

@@ -389,7 +389,7 @@ impl<'a> Maker<'a> {
             let rows = scene
                 .animations
                 .iter()
-                .map(|a| ClipRow::new(a.clip, &output, &a.name, &a.kept, rig))
+                .map(|a| ClipRow::new(a.clip, &output, &a.name, &a.extra_tracks, rig))
                 .collect();
             let finished = self.put(stem, &files, output, key, order, rows);
             workspace.recycle(files);

@@ -100,7 +100,7 @@ pub(crate) fn prepare_on(
             // What stands at rest in every clip of the file needs no key; what moves in another is keyed at rest.
             resample::drop_at_rest(clip, rig);
         } else if passes.bake.is_none() && slerps {
-            resample::add_inbetweens_for(clip, slerp);
+            resample::subdivide_with(clip, slerp);
         }
         resample::align_signs(clip);
         resample::collapse_constant(clip);

@@ -4,6 +4,7 @@ pub mod extras;
 pub mod fbx;
 pub mod format;
 pub mod gltf;
+pub mod non_joint;
 pub mod preview;
 pub mod scene;
 pub mod workspace;

@@ -148,7 +148,7 @@ pub fn prepared(mut clips: Vec<Clip>) -> (Skeleton, Vec<Clip>) {
     for clip in &mut clips {
         resample::align_signs(clip);
         resample::collapse_constant(clip);
-        resample::add_inbetweens(clip, 0.05);
+        resample::subdivide(clip, 0.05);
         resample::align_signs(clip);
     }
     (rig, clips)

@@ -43,7 +43,7 @@ const TIME_MODES: [(f64, i32); 8] =
     [(30.0, 6), (60.0, 3), (24.0, 11), (25.0, 10), (50.0, 4), (48.0, 5), (120.0, 1), (100.0, 2)];
 /// `TimeMode` of any other rate, which stands in `CustomFrameRate`.
 const CUSTOM_TIME_MODE: i32 = 14;
-/// How far (radians) each joint may turn off the source's way: `most`, and less where it carries others.
+/// How far (radians) each joint may turn off the source's path: `most`, and less where it carries others.
 ///
 /// A chain adds up what its joints are off. So each of the `n` joints of the longest chain through a joint gets
 /// its part of what `most` is worth at [`SHELL_M`], measured at the joint furthest from it that it carries: then
@@ -51,7 +51,7 @@ const CUSTOM_TIME_MODE: i32 = 14;
 /// lengths). Angles between dense keys are far within that; the keys that it adds are few.
 fn tolerances(rig: &Skeleton, most: f64) -> Vec<f64> {
     let joints = rig.joints();
-    let places: Vec<DVec3> = rig.rest_model().into_iter().map(|(_, t)| t).collect();
+    let positions: Vec<DVec3> = rig.rest_model().into_iter().map(|(_, t)| t).collect();
     let mut reach = vec![0.0f64; joints.len()];
     let mut above = vec![0usize; joints.len()];
     let mut below = vec![0usize; joints.len()];
@@ -59,7 +59,7 @@ fn tolerances(rig: &Skeleton, most: f64) -> Vec<f64> {
         above[i] = joint.parent.map_or(1, |p| above[p] + 1);
         let mut ancestor = joint.parent;
         while let Some(a) = ancestor {
-            reach[a] = reach[a].max(places[i].distance(places[a]));
+            reach[a] = reach[a].max(positions[i].distance(positions[a]));
             below[a] = below[a].max(above[i] - above[a]);
             ancestor = joints[a].parent;
         }
@@ -269,7 +269,7 @@ struct Custom {
     first: f64,
 }
 
-/// The user properties that curves of kept number tracks move, by name.
+/// The user properties that curves of number tracks without a joint property move, by name.
 fn custom_properties(scene: &Scene<'_>) -> BTreeMap<String, Custom> {
     let mut out = BTreeMap::new();
     for animation in &scene.animations {
@@ -285,10 +285,10 @@ fn custom_properties(scene: &Scene<'_>) -> BTreeMap<String, Custom> {
     out
 }
 
-/// The kept tracks of numbers: what the property is called, which track. Of equal names the first.
+/// The tracks of numbers that no joint property holds: what the property is called, which track. Of equal names the first.
 fn custom_tracks(rig: &Skeleton, animation: &Animation<'_>) -> BTreeMap<String, usize> {
     let mut out = BTreeMap::new();
-    for &i in &animation.kept {
+    for &i in &animation.extra_tracks {
         let track = &animation.clip.tracks[i];
         let (Property::Other(OtherTrack { number, name }), Values::Scalar(values)) =
             (track.target.property, &track.curve.values)
@@ -698,7 +698,7 @@ impl<'a> Document<'a> {
         Ok(models..models + joints.len() as i64)
     }
 
-    /// What FBX has no place for: the clips' extras as text, kept tracks of numbers as properties that curves
+    /// What FBX has no place for: the clips' extras as text, tracks of numbers as properties that curves
     /// move. They stand at the root joint.
     fn user_properties(&mut self) -> Result<()> {
         for animation in &self.scene.animations {
@@ -931,7 +931,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// Curves of the user properties that kept tracks of numbers move.
+    /// Curves of the user properties that tracks of numbers move.
     fn custom_curves(&mut self, animation: &Animation<'_>, models: i64, layer: i64) {
         let clip = animation.clip;
         for (name, track) in custom_tracks(self.scene.rig, animation) {

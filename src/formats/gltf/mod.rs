@@ -5,9 +5,9 @@
 //! extra node. Rotations are LINEAR (or STEP); CUBICSPLINE is never written.
 
 mod accessors;
-mod beside;
 mod file;
 mod layout;
+mod non_joint;
 mod text;
 
 use std::sync::Arc;
@@ -122,11 +122,11 @@ fn document(scene: &Scene<'_>, options: &WriteOptions, workspace: &mut Workspace
     if options.preview_mesh {
         preview(scene.rig, &mut root, &mut accessors);
     }
-    let places = beside::put(&scene.beside, scene.rig.joints().len(), &mut root, &mut accessors);
+    let indices = non_joint::put(&scene.non_joints, scene.rig.joints().len(), &mut root, &mut accessors);
     let mut animations = Vec::with_capacity(scene.animations.len());
     for animation in &scene.animations {
         let mut written = animate(scene.rig, animation, options, &mut accessors, buffers)?;
-        beside::animate(&scene.beside, &places, animation, &mut written, &mut accessors);
+        non_joint::animate(&scene.non_joints, &indices, animation, &mut written, &mut accessors);
         animations.push(written);
     }
     if animations.iter().any(file::Animation::has_pointers) {
@@ -357,7 +357,7 @@ fn put_rest(out: &mut Vec<u8>, trs: &Trs, rests: &mut Rests) -> serde_json::Resu
 /// Bytes of a node, about: with its name, rotation and translation.
 const NODE_BYTES: usize = 192;
 
-/// A stick mesh on the joints, in a node of its own beside them.
+/// A stick mesh on the joints, in a node of its own.
 fn preview(rig: &Skeleton, root: &mut json::Root, accessors: &mut Accessors) {
     use json::mesh::{Mode, Primitive, Semantic};
     let mesh = crate::formats::preview::build(rig);
@@ -416,7 +416,7 @@ fn animate(
     let mut out = file::Animation::new(
         animation.name.clone(),
         extras::animation_extras(animation).map_err(not_serialised)?,
-        animation.channels.len() + animation.beside.len(),
+        animation.channels.len() + animation.non_joint_channels.len(),
         buffers,
     );
     for channel in &animation.channels {
