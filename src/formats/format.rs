@@ -11,7 +11,7 @@ use crate::model::naming::MAX_NAME_BYTES;
 ///
 /// It is object-safe and holds no data of a conversion, so that one constant serves all threads. To add one, implement
 /// this trait in a folder of its own and add a line to [`FORMATS`](crate::formats::FORMATS); a program that uses this
-/// library can put a format of its own into [`Settings::format`](crate::convert::settings::Settings::format).
+/// library can put a format of its own into the settings of a conversion.
 pub trait Format: Debug + Send + Sync {
     /// What `--to` calls it. It also stands for the format where a run decides whether an earlier file is still good.
     fn name(&self) -> &'static str;

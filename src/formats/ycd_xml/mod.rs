@@ -1,5 +1,5 @@
 //! CodeWalker's XML of a clip dictionary. It holds the dictionary's records, which clips no longer have: the game that
-//! reads the dictionary writes it ([`crate::games::rage::xml`]); here is only what a run asks of a format.
+//! reads the dictionary writes it. Here is only what a run asks of a format.
 
 use crate::error::{Error, Result};
 use crate::formats::format::{BetweenKeys, Files, Format, WriteOptions};
