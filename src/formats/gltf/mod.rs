@@ -87,7 +87,7 @@ impl Format for Gltf {
         workspace: &mut Workspace,
     ) -> Result<Files> {
         let mut document = document(scene, options, workspace)?;
-        let (text, bin) = document.to_gltf(&format!("{stem}.bin"))?;
+        let (text, bin) = document.text_and_bin(&format!("{stem}.bin"))?;
         document.recycle(workspace.buffers());
         Ok(vec![("bin", bin), (self.extension(), text.into_bytes())])
     }
@@ -164,7 +164,7 @@ impl Document {
     ///
     /// # Errors
     /// None in practice: the document is made of numbers and strings.
-    fn to_gltf(&mut self, bin_name: &str) -> Result<(String, Vec<u8>)> {
+    fn text_and_bin(&mut self, bin_name: &str) -> Result<(String, Vec<u8>)> {
         if let Some(buffer) = self.root.buffers.first_mut() {
             buffer.uri = Some(percent_encode(bin_name));
         }
