@@ -16,7 +16,7 @@ use std::path::Path;
 use anim2gltf::convert::settings::Settings;
 use anim2gltf::engine as batch;
 use anim2gltf::engine::run::{Outcome, Silent};
-use anim2gltf::formats::format::Options;
+use anim2gltf::formats::gltf::Glb;
 use anvil_clip::{BoneSpec, ClipSpec, Keys, TrackSpec, turn};
 use anvil_container::{Container, Entry, Forge, Names, Pack, Sum, crc32};
 
@@ -209,7 +209,7 @@ fn convert(bytes: &[u8], name: &str, case: &dyn std::fmt::Debug) -> (Outcome, Fi
     let folder = tempfile::tempdir().unwrap();
     let (input, out) = (folder.path().join(name), folder.path().join("out"));
     fs::write(&input, bytes).unwrap();
-    let settings = Settings { threads: 1, ..Settings::new(vec![input], out.clone(), Options::default()) };
+    let settings = Settings { threads: 1, ..Settings::new(vec![input], out.clone(), &Glb) };
     let outcome = batch::run::run(&settings, &mut Silent).unwrap();
     let report = || fs::read_to_string(out.join("report.txt")).unwrap_or_default();
     assert_eq!(outcome.errors, 0, "{case:?}: {}", report());
@@ -532,7 +532,7 @@ fn loose_files_hold_the_same_clips() {
     fs::write(at("in/Rider.Skeleton"), skeleton).unwrap();
     let out = at("out");
     let outcome = batch::run::run(
-        &Settings { threads: 1, ..Settings::new(vec![at("in")], out.clone(), Options::default()) },
+        &Settings { threads: 1, ..Settings::new(vec![at("in")], out.clone(), &Glb) },
         &mut Silent,
     )
     .unwrap();

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use anim2gltf::convert::settings::Settings;
 use anim2gltf::engine as batch;
 use anim2gltf::engine::run::{Outcome, Progress, Silent};
-use anim2gltf::formats::format::{Format, Options};
+use anim2gltf::formats::gltf::{Glb, Gltf};
 use anim2gltf::report::manifest::{ErrorRow, Manifest};
 use anvil_clip::{BoneSpec, ClipSpec, Keys, TrackSpec, turn};
 use anvil_container::{Container, Entry, Forge, Pack, crc32};
@@ -187,7 +187,7 @@ fn world(n: usize) -> TempDir {
 
 fn settings(inputs: &[&Path], out: &Path) -> Settings {
     let inputs = inputs.iter().map(|p| p.to_path_buf()).collect();
-    Settings { threads: 2, ..Settings::new(inputs, out.to_owned(), Options::default()) }
+    Settings { threads: 2, ..Settings::new(inputs, out.to_owned(), &Glb) }
 }
 
 fn run(settings: &Settings) -> Outcome {
@@ -452,7 +452,7 @@ fn a_text_file_without_its_companion_is_written_again() {
     fs::write(input.path().join("a.ycd"), dictionary(9, 1)).unwrap();
     let out = input.path().join("out");
     let mut settings = settings(&[input.path()], &out);
-    settings.write.format = Format::Gltf;
+    settings.format = &Gltf;
     run(&settings);
     fs::remove_file(out.join("a.bin")).unwrap();
     assert_eq!(run(&settings).finished, 0);

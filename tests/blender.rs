@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anim2gltf::convert::pack::prepare;
-use anim2gltf::convert::rig::JointNames;
 use anim2gltf::convert::settings::Passes;
 use anim2gltf::games::rage::container::rsc7;
 use anim2gltf::games::rage::ycd;
+use anim2gltf::model::naming::JointNames;
 use anim2gltf::model::{Clip, Property, Sampler, Skeleton, Trs};
 use anim2gltf::source::work;
 use glam::DVec3;

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anim2gltf::compare::diff::{ClipDiff, FileDiff, Options, Outcome, Status, diff};
-use anim2gltf::formats::format::Format;
+use anim2gltf::formats::fbx::Fbx;
+use anim2gltf::formats::gltf::{Glb, Gltf};
 use anim2gltf::model::{Interpolation, JointId, Values};
 use glam::{DQuat, DVec3};
 use serde_json::{Value, json};
@@ -27,7 +28,7 @@ impl Case {
     fn new() -> Case {
         let folder = tempfile::tempdir().unwrap();
         let (rig, clips) = prepared(clips());
-        let old = write(folder.path(), "clips", &rig, &clips, &options(Format::Gltf));
+        let old = write(folder.path(), "clips", &rig, &clips, &options(&Gltf));
         let doc = Doc::open(&old);
         Case { folder, old, doc }
     }
@@ -484,12 +485,12 @@ fn folders_are_paired_by_path_then_by_what_they_hold() {
     for side in [&old, &new] {
         std::fs::create_dir_all(side.join("a")).unwrap();
     }
-    let glb = options(Format::Glb);
+    let glb = options(&Glb);
     let (walk, pose) = (&clips[..1], &clips[1..]);
     write(&old.join("a"), "walk", &rig, walk, &glb);
     write(&new.join("a"), "walk", &rig, walk, &glb);
     write(&old, "both", &rig, &clips, &glb);
-    write(&new, "both", &rig, &clips, &options(Format::Gltf));
+    write(&new, "both", &rig, &clips, &options(&Gltf));
     write(&old, "pose", &rig, pose, &glb);
     write(&new.join("a"), "still", &rig, pose, &glb);
     let mut lone = clips[1].clone();
@@ -516,7 +517,7 @@ fn folders_are_paired_by_path_then_by_what_they_hold() {
 fn changes_are_found_in_fbx() {
     let folder = tempfile::tempdir().unwrap();
     let (rig, plain) = prepared(clips());
-    let fbx = options(Format::Fbx);
+    let fbx = options(&Fbx);
     let old = write(folder.path(), "old", &rig, &plain, &fbx);
     let changed = |edit: &dyn Fn(&mut Vec<anim2gltf::model::Clip>)| {
         let mut clips = plain.clone();
@@ -565,8 +566,8 @@ fn changes_are_found_in_fbx() {
 fn interpolation_and_times_of_every_fbx_curve_are_found() {
     let folder = tempfile::tempdir().unwrap();
     let (rig, plain) = prepared(clips());
-    let mut fbx = options(Format::Fbx);
-    fbx.fbx.compress = false;
+    let mut fbx = options(&Fbx);
+    fbx.write.compress = false;
     let old = write(folder.path(), "old", &rig, &plain, &fbx);
     let bytes = std::fs::read(&old).unwrap();
     let new = folder.path().join("new.fbx");

@@ -8,11 +8,11 @@ use std::collections::HashSet;
 use std::process::Command;
 
 use anim2gltf::convert::rig;
-use anim2gltf::convert::rig::JointNames;
-use anim2gltf::formats::fbx;
-use anim2gltf::formats::fbx::{Options, TICKS_PER_S};
-use anim2gltf::formats::gltf;
-use anim2gltf::formats::scene::{Path as ScenePath, Scene};
+use anim2gltf::formats::fbx::{Fbx, TICKS_PER_S};
+use anim2gltf::formats::gltf::Glb;
+use anim2gltf::formats::scene::Path as ScenePath;
+use anim2gltf::formats::{Format, Scene, Workspace, WriteOptions};
+use anim2gltf::model::naming::JointNames;
 use anim2gltf::model::{
     Clip, ClipId, Clock, Curve, Event, Interpolation, Joint, JointId, OtherTrack, Positions, Property,
     Skeleton, Target, Timeline, Track, Trs, Values, Window,
@@ -202,10 +202,14 @@ const SHELL: [DVec3; 3] = [DVec3::new(0.1, 0.0, 0.0), DVec3::new(0.0, 0.1, 0.0),
 
 // What ufbx reads.
 
-fn write(rig: &Skeleton, clips: &[Clip], options: &Options) -> Vec<u8> {
-    let mut out = b"whatever stands in the buffer".to_vec();
-    fbx::write(&Scene::new(rig, clips), options, &mut out).unwrap();
-    out
+fn write(rig: &Skeleton, clips: &[Clip], options: &WriteOptions) -> Vec<u8> {
+    in_format(&Fbx, &Scene::new(rig, clips), options)
+}
+
+fn in_format(format: &dyn Format, scene: &Scene<'_>, options: &WriteOptions) -> Vec<u8> {
+    let mut workspace = Workspace::default();
+    workspace.buffers().give(b"whatever stands in the buffer".to_vec());
+    format.write(scene, "clips", options, &mut workspace).unwrap().pop().unwrap().1
 }
 
 fn load(bytes: &[u8]) -> ufbx::SceneRoot {
@@ -299,7 +303,7 @@ fn a_walk_is_the_same_walk() {
     let body = body();
     let clips = [walk("walk", &body, 31, 2, 12.0), walk("run", &body, 16, 2, 35.0)];
     let rig = rig::build(&body, &clips, &NoNames).unwrap();
-    let bytes = write(&rig, &clips, &Options::default());
+    let bytes = write(&rig, &clips, &WriteOptions::default());
     let scene = load(&bytes);
     assert_eq!(scene.bones.len(), rig.joints().len());
     assert_eq!(scene.anim_stacks.len(), 2);
@@ -326,7 +330,7 @@ fn a_finer_tolerance_holds_the_whole_chain() {
     let body = body();
     let clips = [walk("run", &body, 16, 2, 35.0)];
     let rig = rig::build(&body, &clips, &NoNames).unwrap();
-    let options = Options { tolerance_deg: 0.004, ..Options::default() };
+    let options = WriteOptions { euler_tolerance_deg: 0.004, ..WriteOptions::default() };
     let scene = load(&write(&rig, &clips, &options));
     let (_, world) = worst(&rig, &clips[0], &scene, 0, &instants(&clips[0], 7).1);
     assert!(world < 0.1e-3, "{world}");
@@ -337,7 +341,7 @@ fn the_rest_pose_and_the_bind_pose_are_the_rigs() {
     let body = body();
     let clips = [walk("walk", &body, 3, 2, 12.0)];
     let rig = rig::build(&body, &clips, &NoNames).unwrap();
-    let scene = load(&write(&rig, &clips, &Options::default()));
+    let scene = load(&write(&rig, &clips, &WriteOptions::default()));
     let rest: Vec<Trs> = rig.joints().iter().map(|j| j.rest).collect();
     let binds = rig.model_matrices(&rest);
     let pose = scene.poses.iter().find(|p| p.is_bind_pose).unwrap();
@@ -374,7 +378,7 @@ fn ticks_are_whole_frames() {
     let body = body();
     let clips = [walk("walk", &body, 20, 3, 5.0)];
     let rig = rig::build(&body, &clips, &NoNames).unwrap();
-    let scene = load(&write(&rig, &clips, &Options::default()));
+    let scene = load(&write(&rig, &clips, &WriteOptions::default()));
     let found = key_ticks(curve(&scene, 0, "root_motion", "Lcl Translation", 1));
     let expected: Vec<i64> = (0..20).map(|i| i * 3 * 769_769_300).collect();
     assert_eq!(found, expected);
@@ -387,7 +391,7 @@ fn every_clip_keys_what_another_moves() {
     add_rotation(&mut stand, HEAD, ticks60(vec![0, 60]), vec![Quat::IDENTITY, Quat::from_rotation_z(1.0)]);
     let clips = [walk("walk", &body, 5, 2, 5.0), stand];
     let rig = rig::build(&body, &clips, &NoNames).unwrap();
-    let scene = load(&write(&rig, &clips, &Options::default()));
+    let scene = load(&write(&rig, &clips, &WriteOptions::default()));
     for (stack, clip) in scene.anim_stacks.iter().zip(&clips) {
         assert_eq!(stack.layers[0].anim_props.len(), rig.joints().len());
         assert_eq!(stack.time_end, clip.length_s);
@@ -407,7 +411,7 @@ fn a_single_pose_and_no_track_at_all() {
     add_rotation(&mut pose, HEAD, ticks60(vec![0]), vec![Quat::from_rotation_y(0.5)]);
     let clips = [pose, empty_clip("nothing", 0.0), empty_clip("still", 1.5)];
     let rig = rig::build(&body, &clips, &NoNames).unwrap();
-    let scene = load(&write(&rig, &clips, &Options::default()));
+    let scene = load(&write(&rig, &clips, &WriteOptions::default()));
     assert_eq!(scene.anim_stacks.len(), 3);
     let frame = 1.0 / 60.0;
     let lengths: Vec<f64> = scene.anim_stacks.iter().map(|s| s.time_end).collect();
@@ -442,7 +446,7 @@ fn steps_stay_steps() {
     );
     let clips = [clip];
     let rig = rig::build(&body, &clips, &NoNames).unwrap();
-    let scene = load(&write(&rig, &clips, &Options::default()));
+    let scene = load(&write(&rig, &clips, &WriteOptions::default()));
     let near: Vec<f64> = times
         .iter()
         .flat_map(|&t| [-5e-3, -1.001e-3, 0.0, 1e-9, 1e-3].map(|d| f64::from(t) / 60.0 + d))
@@ -456,7 +460,7 @@ fn steps_stay_steps() {
 }
 
 /// Everything that happens to two quaternions on their way.
-fn check_rotations(positions: Vec<u32>, values: Vec<Quat>, options: &Options) -> usize {
+fn check_rotations(positions: Vec<u32>, values: Vec<Quat>, options: &WriteOptions) -> usize {
     let body = Skeleton::new(
         "one",
         vec![Joint { id: HEAD, name: Some("Head".into()), parent: None, rest: Trs::IDENTITY }],
@@ -471,7 +475,7 @@ fn check_rotations(positions: Vec<u32>, values: Vec<Quat>, options: &Options) ->
     let (local, _) = worst(&rig, &clips[0], &scene, 0, &keys);
     assert!(local < 1e-6, "at keys: {local}");
     let (local, _) = worst(&rig, &clips[0], &scene, 0, &between);
-    let limit = 0.1 * options.tolerance_deg.to_radians();
+    let limit = 0.1 * options.euler_tolerance_deg.to_radians();
     assert!(local <= limit * 1.0001 + 1e-7, "between keys: {local}, expected at most {limit}");
     let mut most = 0;
     for axis in 0..3 {
@@ -498,7 +502,7 @@ fn turns_of_almost_half_a_circle() {
             check_rotations(
                 vec![0, 2, 40],
                 vec![start, (start * turn).normalize(), start],
-                &Options::default(),
+                &WriteOptions::default(),
             );
         }
     }
@@ -512,19 +516,19 @@ fn ways_through_the_pole_and_past_it() {
     let keys = check_rotations(
         (0..13).collect(),
         (0..13).map(|i| at(60.0 + 5.0 * i as f32, 20.0)).collect(),
-        &Options::default(),
+        &WriteOptions::default(),
     );
     assert_eq!(keys, 13);
     // Past it at a distance, and a key that stands on it.
     for miss in [1e-4f32, 0.01, 0.1, 1.0, 5.0] {
         let over = Quat::from_rotation_x(miss.to_radians());
         let values = (0..9).map(|i| (over * at(70.0 + 5.0 * i as f32, 0.0)).normalize()).collect();
-        check_rotations((0..9).map(|i| 2 * i).collect(), values, &Options::default());
+        check_rotations((0..9).map(|i| 2 * i).collect(), values, &WriteOptions::default());
     }
     for y in [90.0f32, -90.0] {
         let values =
             vec![at(y - 20.0, 30.0), at(y, 50.0), at(y, -80.0), at(y + 10.0, 170.0), at(y, 0.0), at(y, 1.0)];
-        check_rotations(vec![0, 2, 4, 6, 8, 10], values, &Options::default());
+        check_rotations(vec![0, 2, 4, 6, 8, 10], values, &WriteOptions::default());
     }
 }
 
@@ -533,9 +537,9 @@ fn a_pole_is_left_with_few_keys() {
     // As a pelvis does whose rest is a quarter turn. Keys that crowd at the pole are one key to Blender.
     let pole = Quat::from_euler(EulerRot::ZYX, 1.2, -std::f32::consts::FRAC_PI_2, 0.0);
     let away = (pole * Quat::from_axis_angle(Vec3::new(0.4, -0.8, 0.45).normalize(), 0.1)).normalize();
-    assert!(check_rotations(vec![0, 2], vec![pole, away], &Options::default()) <= 4);
+    assert!(check_rotations(vec![0, 2], vec![pole, away], &WriteOptions::default()) <= 4);
     let back = (pole * Quat::from_rotation_x(-0.1)).normalize();
-    assert!(check_rotations(vec![0, 2, 4], vec![back, pole, away], &Options::default()) <= 8);
+    assert!(check_rotations(vec![0, 2, 4], vec![back, pole, away], &WriteOptions::default()) <= 8);
 }
 
 #[test]
@@ -544,7 +548,7 @@ fn a_wheel_may_turn_for_ever() {
     let n = 1920;
     let values = (0..n).map(|i| Quat::from_rotation_x((75.0 * i as f64).to_radians() as f32 % 6.283_185_5));
     let values: Vec<Quat> = values.map(|q| q.normalize()).collect();
-    check_rotations((0..n).map(|i| 2 * i).collect(), values, &Options::default());
+    check_rotations((0..n).map(|i| 2 * i).collect(), values, &WriteOptions::default());
 }
 
 #[test]
@@ -585,7 +589,7 @@ fn values_that_are_none_do_no_harm() {
     );
     let clips = [clip];
     let rig = rig::build(&body, &clips, &NoNames).unwrap();
-    let scene = load(&write(&rig, &clips, &Options::default()));
+    let scene = load(&write(&rig, &clips, &WriteOptions::default()));
     assert!(scene.anim_curves.iter().all(|c| c.keyframes.iter().all(|k| k.value.is_finite())));
 }
 
@@ -603,7 +607,7 @@ fn scales_are_kept() {
     );
     let clips = [clip];
     let rig = rig::build(&body, &clips, &NoNames).unwrap();
-    let scene = load(&write(&rig, &clips, &Options::default()));
+    let scene = load(&write(&rig, &clips, &WriteOptions::default()));
     let spine = ufbx::find_node(&scene, "Head").unwrap();
     assert_eq!(spine.inherit_mode, ufbx::InheritMode::Normal);
     assert!(worst(&rig, &clips[0], &scene, 0, &[0.0, 0.25, 0.5, 0.75, 1.0]).1 < 1e-6);
@@ -647,7 +651,7 @@ fn what_has_no_place_is_a_user_property() {
     );
     let clips = [clip, walk("run", &body, 3, 2, 5.0)];
     let rig = rig::build(&body, &clips, &NoNames).unwrap();
-    let scene = load(&write(&rig, &clips, &Options::default()));
+    let scene = load(&write(&rig, &clips, &WriteOptions::default()));
     let root = ufbx::find_node(&scene, "root_motion").unwrap();
     let text = |name: &str| ufbx::find_prop(&root.element.props, name).unwrap().value_str.to_string();
     let walk: serde_json::Value = serde_json::from_str(&text("walk|extras")).unwrap();
@@ -699,7 +703,7 @@ fn rates_become_time_modes() {
         (vec![empty_clip("none", 1.0)], 30.0),
     ] {
         let rig = rig::build(&body, &clips, &NoNames).unwrap();
-        let scene = load(&write(&rig, &clips, &Options::default()));
+        let scene = load(&write(&rig, &clips, &WriteOptions::default()));
         assert!((scene.settings.frames_per_second - expected).abs() < 1e-9);
     }
 }
@@ -709,7 +713,7 @@ fn the_stick_mesh_follows_the_joints() {
     let body = body();
     let clips = [walk("walk", &body, 5, 2, 25.0)];
     let rig = rig::build(&body, &clips, &NoNames).unwrap();
-    let options = Options { preview_mesh: true, ..Options::default() };
+    let options = WriteOptions { preview_mesh: true, ..WriteOptions::default() };
     let scene = load(&write(&rig, &clips, &options));
     let mesh = anim2gltf::formats::preview::build(&rig);
     assert_eq!(scene.meshes.len(), 1);
@@ -735,9 +739,9 @@ fn the_same_scene_gives_the_same_bytes() {
     let body = body();
     let clips = [walk("walk", &body, 90, 2, 15.0), walk("run", &body, 9, 2, 50.0)];
     let rig = rig::build(&body, &clips, &NoNames).unwrap();
-    let plain = Options { compress: false, ..Options::default() };
-    let first = write(&rig, &clips, &Options::default());
-    assert_eq!(first, write(&rig, &clips, &Options::default()));
+    let plain = WriteOptions { compress: false, ..WriteOptions::default() };
+    let first = write(&rig, &clips, &WriteOptions::default());
+    assert_eq!(first, write(&rig, &clips, &WriteOptions::default()));
     // Compression changes the size and nothing else.
     let large = write(&rig, &clips, &plain);
     assert!(first.len() < large.len());
@@ -779,7 +783,7 @@ proptest! {
             values.push(if ticks % 3 == 0 { -q } else { q });
         }
         let tolerance_deg = if fine { 0.005 } else { 0.05 };
-        check_rotations(positions, values, &Options { tolerance_deg, ..Options::default() });
+        check_rotations(positions, values, &WriteOptions { euler_tolerance_deg: tolerance_deg, ..WriteOptions::default() });
     }
 }
 
@@ -814,7 +818,7 @@ fn what_never_leaves_the_rest_pose_has_no_curves() {
     add_rotation(&mut second, SPINE, ticks60(vec![0, 60]), vec![rest(SPINE).rotation, turn]);
     let clips = [first, second];
     let rig = rig::build(&body, &clips, &NoNames).unwrap();
-    let scene = load(&write(&rig, &clips, &Options::default()));
+    let scene = load(&write(&rig, &clips, &WriteOptions::default()));
     for (stack, clip) in clips.iter().enumerate() {
         let keyed: Vec<String> = scene.anim_stacks[stack].layers[0]
             .anim_props
@@ -828,7 +832,7 @@ fn what_never_leaves_the_rest_pose_has_no_curves() {
     }
     // A clip that rests altogether is still an animation, as long as it says.
     let rests = [clips[0].clone()];
-    let scene = load(&write(&rig, &rests, &Options::default()));
+    let scene = load(&write(&rig, &rests, &WriteOptions::default()));
     assert_eq!(scene.anim_stacks.len(), 1);
     assert_eq!(scene.anim_stacks[0].time_end, 1.0);
     assert!(!scene.anim_stacks[0].layers[0].anim_props.is_empty());
@@ -854,8 +858,7 @@ fn real_clips_keep_their_ways() {
         let skeleton = anim2gltf::games::rage::ycd::default_skeleton(&clips).unwrap();
         let rig = rig::build(&skeleton, &clips, &NoNames).unwrap();
         let arranged = Scene::new(&rig, &clips);
-        let mut out = Vec::new();
-        fbx::write(&arranged, &Options::default(), &mut out).unwrap();
+        let out = in_format(&Fbx, &arranged, &WriteOptions::default());
         let scene = load(&out);
         assert_eq!(scene.anim_stacks.len(), clips.len());
         assert_eq!(scene.bones.len(), rig.joints().len());
@@ -876,7 +879,7 @@ fn real_clips_keep_their_ways() {
             let numbers = |&&k: &&usize| matches!(animation.clip.tracks[k].curve.values, Values::Scalar(_));
             assert_eq!(
                 scene.anim_stacks[i].layers[0].anim_props.len(),
-                keyed.count().max(1) + animation.kept.iter().filter(numbers).count()
+                keyed.count().max(1) + animation.extra_tracks.iter().filter(numbers).count()
             );
             let (mut keys, between) = instants(clip, 4);
             // Long clips: some of them.
@@ -948,11 +951,11 @@ fn blender_and_assimp_agree() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     let glb = folder.join("clips.glb");
     let scene = Scene::new(&rig, &clips);
-    std::fs::write(&glb, gltf::document(&scene, &gltf::Options::default()).unwrap().to_glb().unwrap())
-        .unwrap();
+    std::fs::write(&glb, in_format(&Glb, &scene, &WriteOptions::default())).unwrap();
     for preview_mesh in [false, true] {
         let path = folder.join(format!("clips_{preview_mesh}.fbx"));
-        std::fs::write(&path, write(&rig, &clips, &Options { preview_mesh, ..Options::default() })).unwrap();
+        std::fs::write(&path, write(&rig, &clips, &WriteOptions { preview_mesh, ..WriteOptions::default() }))
+            .unwrap();
         match Command::new("assimp").arg("info").arg(&path).output() {
             Ok(output) => {
                 let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -1011,10 +1014,10 @@ fn speed() {
             for clip in &mut clips {
                 anim2gltf::passes::align_signs(clip);
                 anim2gltf::passes::collapse_constant(clip);
-                anim2gltf::passes::add_inbetweens(clip, 0.05);
+                anim2gltf::passes::subdivide(clip, 0.05);
             }
             let scene = Scene::new(&rig, &clips);
-            let glb = gltf::document(&scene, &gltf::Options::default()).unwrap().to_glb().unwrap();
+            let glb = in_format(&Glb, &scene, &WriteOptions::default());
             let t = start.elapsed().as_secs_f64();
             println!(
                 "glb            {:6.0} ms {:5.0} ns a key {:9} bytes",
@@ -1030,8 +1033,7 @@ fn speed() {
                     anim2gltf::passes::collapse_constant(clip);
                 }
                 let scene = Scene::new(&rig, &clips);
-                let mut out = Vec::new();
-                fbx::write(&scene, &Options { compress, ..Options::default() }, &mut out).unwrap();
+                let out = in_format(&Fbx, &scene, &WriteOptions { compress, ..WriteOptions::default() });
                 let t = start.elapsed().as_secs_f64();
                 println!(
                     "fbx compress {} {:6.0} ms {:5.0} ns a key {:9} bytes",

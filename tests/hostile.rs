@@ -10,8 +10,8 @@ use std::process::{Command, Output};
 
 use anim2gltf::convert::pack::prepare;
 use anim2gltf::convert::settings::Passes;
-use anim2gltf::formats::format;
-use anim2gltf::formats::scene::Scene;
+use anim2gltf::formats::gltf::Glb;
+use anim2gltf::formats::{Format as _, Scene, Workspace, WriteOptions};
 use anim2gltf::games::rage::container::rsc7;
 use anim2gltf::games::rage::ycd;
 use anim2gltf::source::work;
@@ -33,7 +33,8 @@ fn whole_way(bytes: &[u8]) -> Vec<Error> {
     let written = ycd::default_skeleton(&read.clips).and_then(|skeleton| {
         let names = work::Names::default();
         let rig = prepare(&mut read.clips, &skeleton, &names, &Passes::default(), None)?;
-        format::write(&Scene::new(&rig, &read.clips), "hostile", &format::Options::default())
+        let scene = Scene::new(&rig, &read.clips);
+        Glb.write(&scene, "hostile", &WriteOptions::default(), &mut Workspace::default())
     });
     let mut errors = read.errors;
     errors.extend(written.err());

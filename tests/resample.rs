@@ -193,14 +193,14 @@ fn widest_gap_deg(source: &Clip, changed: &Clip, track: usize) -> f64 {
 
 proptest! {
     #[test]
-    fn inbetweens_hold_the_tolerance_and_every_source_key(
+    fn subdivision_holds_the_tolerance_and_every_source_key(
         keys in prop::collection::vec(any_quat(), 2..8), tolerance in 0.005f64..1.0,
     ) {
         let mut source = clip(1.0);
         let t = push(&mut source, A, Property::Rotation, run(Clock::Frames30, keys.len()), Values::Quat(keys));
         align_signs(&mut source);
         let mut c = source.clone();
-        add_inbetweens(&mut c, tolerance);
+        subdivide(&mut c, tolerance);
         prop_assert!(widest_gap_deg(&source, &c, t) <= tolerance * 1.001 + 2e-5);
         // Every source key is there, at its instant, to the bit.
         let times: Vec<f64> = c.timeline(&c.tracks[t]).iter_seconds().collect();
@@ -219,7 +219,7 @@ proptest! {
         let mut source = clip(1.0);
         let t = push(&mut source, A, Property::Rotation, run(Clock::Frames30, 2), Values::Quat(keys));
         let mut c = source.clone();
-        add_inbetweens(&mut c, 0.05);
+        subdivide(&mut c, 0.05);
         let n = quats(&c, t).len();
         // One key less, wherever equal pieces put it, does not do (pieces up to 3 checked by brute force).
         if n > 2 {
@@ -274,7 +274,7 @@ fn half_a_turn_opposite_signs_steps_and_shared_timelines() {
         source.tracks[s].curve.interpolation = Interpolation::Step;
         align_signs(&mut source);
         let mut c = source.clone();
-        add_inbetweens(&mut c, 0.05);
+        subdivide(&mut c, 0.05);
         align_signs(&mut c);
         assert!(widest_gap_deg(&source, &c, a) < 0.0501, "{deg}");
         assert_eq!(c.tracks[s], source.tracks[s]);
@@ -286,7 +286,7 @@ fn half_a_turn_opposite_signs_steps_and_shared_timelines() {
 }
 
 #[test]
-fn inbetweens_in_a_window_with_rate_and_odd_clips() {
+fn subdivision_in_a_window_with_rate_and_odd_clips() {
     let keys: Vec<Quat> =
         (0..6).map(|i| Quat::from_xyzw(0.0, 0.0, (i as f32 * 0.6).sin(), (i as f32 * 0.6).cos())).collect();
     let mut source = clip(0.0);
@@ -296,7 +296,7 @@ fn inbetweens_in_a_window_with_rate_and_odd_clips() {
     source.length_s = window.length_s();
     let t = push(&mut source, A, Property::Rotation, timeline, Values::Quat(keys[1..5].to_vec()));
     let mut c = source.clone();
-    add_inbetweens(&mut c, 0.05);
+    subdivide(&mut c, 0.05);
     assert!(quats(&c, t).len() > 4);
     assert_eq!(c.timeline(&c.tracks[t]).seconds(0), 0.0);
     assert!(widest_gap_deg(&source, &c, t) < 0.0501);
@@ -308,7 +308,7 @@ fn inbetweens_in_a_window_with_rate_and_odd_clips() {
         let mut odd = clip(0.0);
         push(&mut odd, A, Property::Rotation, run(Clock::Ticks60, count), Values::Quat(keys));
         let before = format!("{odd:?}");
-        add_inbetweens(&mut odd, 0.05);
+        subdivide(&mut odd, 0.05);
         align_signs(&mut odd);
         collapse_constant(&mut odd);
         if count != 3 {

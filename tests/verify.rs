@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anim2gltf::compare::verify::{Report, compare};
-use anim2gltf::formats::format::{Format, Options};
+use anim2gltf::formats::WriteOptions;
+use anim2gltf::formats::fbx::Fbx;
+use anim2gltf::formats::gltf::{Glb, Gltf};
 use anim2gltf::model::{Clip, Interpolation, Skeleton};
 use glam::{DQuat, DVec3};
 use serde_json::{Value, json};
@@ -31,22 +33,22 @@ fn every_format_holds_what_it_promises() {
     let folder = tempfile::tempdir().unwrap();
     let plain = clips();
     let (rig, written) = prepared(clips());
-    let quantized = Options {
-        gltf: anim2gltf::formats::gltf::Options { quantize_rotations: true, ..Default::default() },
-        ..options(Format::Glb)
+    let quantized = shown::Output {
+        write: WriteOptions { quantize_rotations: true, ..WriteOptions::default() },
+        ..options(&Glb)
     };
     for (options, at_keys_mm, between_deg) in [
-        (options(Format::Glb), 0.001, 0.05),
-        (options(Format::Gltf), 0.001, 0.05),
+        (options(&Glb), 0.001, 0.05),
+        (options(&Gltf), 0.001, 0.05),
         // Angles in f32 degrees; and both passes add keys.
-        (options(Format::Fbx), 0.005, 0.1),
+        (options(&Fbx), 0.005, 0.1),
         // 16 bits: 0.0035 degrees a joint, some joints on top of each other.
         (quantized, 0.2, 0.06),
     ] {
         let path = write(folder.path(), "clips", &rig, &written, &options);
         for clip in &plain {
             let (mut clip, mut path) = (clip.clone(), path.clone());
-            if options.format == Format::Fbx {
+            if options.format.name() == "fbx" {
                 // FBX has no steps that every reader keeps: they are ramps of a millisecond, and found to be.
                 let report = report(&rig, &clip, &path);
                 assert!(clip.tracks.len() < 5 || value(&report.between_deg) > 1.0);
@@ -68,7 +70,7 @@ fn every_format_holds_what_it_promises() {
 fn the_number_is_that_of_the_farthest_point() {
     let folder = tempfile::tempdir().unwrap();
     let (rig, written) = prepared(clips());
-    let path = write(folder.path(), "clips", &rig, &written, &options(Format::Gltf));
+    let path = write(folder.path(), "clips", &rig, &written, &options(&Gltf));
     let plain = clips();
     let mut doc = Doc::open(&path);
     // The root goes 3 mm aside at one key: all joints with it, by 3 mm wherever the point is.
@@ -88,7 +90,7 @@ fn the_number_is_that_of_the_farthest_point() {
 fn every_altered_channel_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let (rig, written) = prepared(clips());
-    let path = write(folder.path(), "clips", &rig, &written, &options(Format::Gltf));
+    let path = write(folder.path(), "clips", &rig, &written, &options(&Gltf));
     let plain = clips();
     let doc = Doc::open(&path);
     let turn = DQuat::from_axis_angle(DVec3::new(0.48, 0.6, 0.64), 0.1f64.to_radians());
@@ -134,7 +136,7 @@ fn every_altered_channel_is_found() {
 fn another_rest_pose_or_hierarchy_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let (rig, written) = prepared(clips());
-    let path = write(folder.path(), "clips", &rig, &written, &options(Format::Gltf));
+    let path = write(folder.path(), "clips", &rig, &written, &options(&Gltf));
     let plain = clips();
     let doc = Doc::open(&path);
     let node =
@@ -167,7 +169,7 @@ fn a_mover_that_was_baked_into_the_root_is_no_difference() {
     }
     let bare = anim2gltf::convert::rig::build(&body(), &written, &shown::NoNames).unwrap();
     assert_eq!(bare.joints().len() + 1, rig.joints().len());
-    let path = write(folder.path(), "clips", &bare, &written, &options(Format::Glb));
+    let path = write(folder.path(), "clips", &bare, &written, &options(&Glb));
     let found = report(&rig, &clips()[0], &path);
     assert!(value(&found.at_keys_mm) < 0.01, "{found:?}");
 }

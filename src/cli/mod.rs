@@ -17,22 +17,22 @@ use crate::convert::settings::Settings;
 use crate::convert::settings::{Globs, Passes, Select};
 use crate::engine as batch;
 use crate::error::{Error, Result};
-use crate::formats::{fbx, format, gltf};
+use crate::formats::{Format, WriteOptions, gltf};
 use crate::passes::RootMotion;
 use crate::source::{PoseRules, ReadOptions};
 
 /// Runs the program with the arguments of the process; `to` is what is written by default.
-pub fn main(to: args::To) -> ExitCode {
+pub fn main(to: &'static dyn Format) -> ExitCode {
     run_with(std::env::args_os(), to)
 }
 
 /// Runs the program with `arguments`, of which the first is its name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    run_with(arguments, args::To::Glb)
+    run_with(arguments, &gltf::Glb)
 }
 
 /// As [`run`]; `to` is what is written by default.
-pub fn run_with(arguments: impl IntoIterator<Item = OsString>, to: args::To) -> ExitCode {
+pub fn run_with(arguments: impl IntoIterator<Item = OsString>, to: &'static dyn Format) -> ExitCode {
     let args = match args::Args::command()
         .try_get_matches_from(arguments)
         .and_then(|matches| args::Args::from_arg_matches(&matches))
@@ -60,7 +60,7 @@ pub fn run_with(arguments: impl IntoIterator<Item = OsString>, to: args::To) -> 
 /// An exit code of 2 never comes without a reason.
 const NO_CLIP: &str = "error: found no clip in the inputs, expected an Animation or a clip dictionary";
 
-fn convert(args: args::Convert, to: args::To) -> Result<ExitCode> {
+fn convert(args: args::Convert, to: &'static dyn Format) -> Result<ExitCode> {
     let (quiet, json, list) = (args.quiet, args.json, args.list);
     let settings = settings(args, to)?;
     let mut progress = progress::Terminal::new(quiet, json, list);
@@ -84,18 +84,13 @@ fn convert(args: args::Convert, to: args::To) -> Result<ExitCode> {
 }
 
 /// Validates what was typed.
-fn settings(args: args::Convert, to: args::To) -> Result<Settings> {
-    let write = format::Options {
-        format: match args.to.unwrap_or(to) {
-            args::To::Glb => format::Format::Glb,
-            args::To::Gltf => format::Format::Gltf,
-            args::To::Fbx => format::Format::Fbx,
-            args::To::YcdXml => format::Format::YcdXml,
-        },
-        gltf: gltf::Options { preview_mesh: args.preview_mesh, quantize_rotations: args.quantize },
-        fbx: fbx::Options { preview_mesh: args.preview_mesh, ..fbx::Options::default() },
+fn settings(args: args::Convert, to: &'static dyn Format) -> Result<Settings> {
+    let mut settings = Settings::new(args.inputs, args.out.unwrap_or_default(), args.to.unwrap_or(to));
+    settings.write = WriteOptions {
+        preview_mesh: args.preview_mesh,
+        quantize_rotations: args.quantize,
+        ..WriteOptions::default()
     };
-    let mut settings = Settings::new(args.inputs, args.out.unwrap_or_default(), write);
     settings.select = Select {
         clips: Globs::new(&args.clip)?,
         exclude: Globs::new(&args.exclude)?,
@@ -119,7 +114,7 @@ fn settings(args: args::Convert, to: args::To) -> Result<Settings> {
     settings.read = ReadOptions { codec: args.codec };
     settings.skeleton = args.skeleton;
     settings.names = args.names;
-    if args.join_cutscene && settings.write.format == format::Format::YcdXml {
+    if args.join_cutscene && settings.format.holds_records() {
         return Err(Error::usage(
             "--join-cutscene joins clips, and ycd.xml holds the records of one dictionary",
         ));

@@ -1,18 +1,20 @@
 //! One resource to one file: its clips are read, go through the passes, get a rig and are written into memory. No
 //! thread, no journal, no disk.
 
+pub mod pool;
 pub mod prepare;
 pub mod rig;
 pub mod settings;
 
 use crate::error::{Error, Result};
-use crate::formats::format::{self, Files};
-use crate::formats::scene::Scene;
+use crate::formats::{Files, Scene, Workspace};
 use crate::model::{Clip, Skeleton};
+use crate::passes::Slerp;
 use crate::report::manifest::ClipRow;
 use crate::source::sections::{self, Section};
 use crate::source::skeletons::{Choice, Skeletons};
 use crate::source::{Clips, Names, Resource, Scratch};
+use pool::Pool;
 use rig::Rigs;
 use settings::{Additive, Settings};
 
@@ -28,6 +30,8 @@ pub struct Converter<'a> {
     /// The clip that additive ones are composed on, where one is named and found.
     pub base: Option<Clip>,
     rigs: Rigs,
+    /// What writers and passes keep from file to file.
+    workspaces: Pool<(Workspace, Slerp)>,
 }
 
 /// Clips that were read and selected, on their skeleton.
@@ -61,7 +65,8 @@ pub struct Written {
 impl<'a> Converter<'a> {
     /// A converter with these names and skeletons.
     pub fn new(settings: &'a Settings, names: Names, skeletons: Skeletons) -> Self {
-        Converter { settings, names, skeletons, base: None, rigs: Rigs::default() }
+        let rigs = Rigs::new(settings.format.max_name_bytes());
+        Converter { settings, names, skeletons, base: None, rigs, workspaces: Pool::default() }
     }
 
     /// Reads the clips of a resource of input `input`, or of all sections of one whole where there are some, takes those
@@ -113,15 +118,27 @@ impl<'a> Converter<'a> {
         };
         let base = own.as_ref().or(self.base.as_ref());
         let build = |clips: &[Clip]| self.rigs.build(skeleton, hash, clips, &self.names);
-        let (passes, slerps) = (&self.settings.passes, self.settings.write.format.slerps());
-        let rig = prepare::prepare_on(clips, skeleton, &self.names, passes, slerps, base, build)?;
-        let options = prepare::options_for(clips, &rig.skeleton, self.settings);
-        let scene = Scene { shared_rig: rig.shared, ..Scene::new(&rig.skeleton, clips) };
-        let name = stem.rsplit('/').next().unwrap_or(stem);
-        let files = format::write(&scene, name, &options)?;
-        let rig = &rig.skeleton;
-        let row = |a: &crate::formats::scene::Animation<'_>| ClipRow::new(a.clip, output, &a.name, &a.kept, rig);
-        Ok(Written { files, rows: scene.animations.iter().map(row).collect(), ..Written::default() })
+        let (passes, format) = (&self.settings.passes, self.settings.format);
+        let new = || (Workspace::default(), Slerp::new(passes.tolerance_deg));
+        self.workspaces.with(new, |(workspace, slerp)| {
+            let between_keys = (format.between_keys(), slerp);
+            let rig =
+                prepare::prepare_on(clips, skeleton, &self.names, passes, between_keys, base, build)?;
+            let options = prepare::options_for(clips, &rig.skeleton, self.settings);
+            let scene = Scene {
+                shared_rig: rig.is_shared.then(|| rig.skeleton.clone()),
+                ..Scene::within(&rig.skeleton, clips, format.max_name_bytes())
+            };
+            let name = stem.rsplit('/').next().unwrap_or(stem);
+            let files = format.write(&scene, name, &options, workspace)?;
+            let rig = &rig.skeleton;
+            let rows = scene
+                .animations
+                .iter()
+                .map(|a| ClipRow::new(a.clip, output, &a.name, &a.extra_tracks, rig))
+                .collect();
+            Ok(Written { files, rows, ..Written::default() })
+        })
     }
 
     /// Writes a resource in a form of its game's own records: no pass, no rig.
@@ -129,8 +146,8 @@ impl<'a> Converter<'a> {
     /// # Errors
     /// Unsupported, where the game has no such form.
     pub fn export(&self, resource: &Resource<'_>, source: &str, output: &str) -> Result<Written> {
-        let format = self.settings.write.format;
-        let Some(export) = resource.game.export(resource, source, format.extension()) else {
+        let format = self.settings.format;
+        let Some(export) = resource.game.export(resource, source, format.name()) else {
             let text = format!("{} has no form .{}", resource.game.title(), format.extension());
             return Err(Error::unsupported(text));
         };
@@ -143,6 +160,14 @@ impl<'a> Converter<'a> {
             errors: export.errors,
             notes: export.notes,
         })
+    }
+}
+
+impl Converter<'_> {
+    /// Lets the next file have the memory of one that is done with.
+    pub fn recycle(&self, files: Files) {
+        let new = || (Workspace::default(), Slerp::new(self.settings.passes.tolerance_deg));
+        self.workspaces.with(new, |(workspace, _)| workspace.recycle(files));
     }
 }
 

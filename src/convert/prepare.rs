@@ -6,12 +6,10 @@ use crate::convert::rig;
 use crate::convert::rig::Rig;
 use crate::convert::settings::{Additive, Passes, Settings};
 use crate::error::Result;
-use crate::formats::format;
-use crate::formats::format::Files;
-use crate::formats::scene::Scene;
+use crate::formats::{BetweenKeys, Files, Scene, Workspace, WriteOptions};
 use crate::model::{Clip, Skeleton, Warning, WarningKind};
 use crate::passes as resample;
-use crate::passes::{AdditiveBase, RootMotion};
+use crate::passes::{AdditiveBase, RootMotion, Slerp};
 use crate::source::{Names, game};
 
 /// A reduction that cannot hold its bound with 16-bit rotations.
@@ -38,19 +36,22 @@ pub fn prepare(
     passes: &Passes,
     base: Option<&Clip>,
 ) -> Result<Skeleton> {
-    let build =
-        |clips: &[Clip]| Ok(Rig { skeleton: Arc::new(rig::build(skeleton, clips, names)?), shared: None });
-    let rig = prepare_on(clips, skeleton, names, passes, true, base, build)?;
+    let build = |clips: &[Clip]| {
+        Ok(Rig { skeleton: Arc::new(rig::build(skeleton, clips, names)?), is_shared: false })
+    };
+    let slerp = &mut Slerp::new(passes.tolerance_deg);
+    let rig = prepare_on(clips, skeleton, names, passes, (BetweenKeys::Slerp, slerp), base, build)?;
     Ok(Arc::unwrap_or_clone(rig.skeleton))
 }
 
-/// [`prepare`] with rigs that `build` gives. Where the format does not slerp, its writer adds the keys between keys.
+/// [`prepare`] for a format that goes `between_keys` as it does, with rigs that `build` gives. `slerp` is that of
+/// [`Passes::tolerance_deg`].
 pub(crate) fn prepare_on(
     clips: &mut [Clip],
     skeleton: &Skeleton,
     names: &Names,
     passes: &Passes,
-    slerps: bool,
+    (between_keys, slerp): (BetweenKeys, &mut Slerp),
     base: Option<&Clip>,
     build: impl Fn(&[Clip]) -> Result<Rig>,
 ) -> Result<Rig> {
@@ -60,6 +61,7 @@ pub(crate) fn prepare_on(
         }
     }
     let quantize = passes.quantize;
+    let slerps = between_keys == BetweenKeys::Slerp;
     let mut built = build(clips)?;
     let rig = &built.skeleton;
     for clip in clips.iter_mut() {
@@ -88,7 +90,7 @@ pub(crate) fn prepare_on(
             // What stands at rest in every clip of the file needs no key; what moves in another is keyed at rest.
             resample::drop_at_rest(clip, rig);
         } else if passes.bake.is_none() && slerps {
-            resample::add_inbetweens(clip, passes.tolerance_deg);
+            resample::subdivide_with(clip, slerp);
         }
         resample::align_signs(clip);
         resample::collapse_constant(clip);
@@ -143,14 +145,14 @@ fn may_quantize(clips: &mut [Clip], rig: &Skeleton, passes: &Passes) -> bool {
 }
 
 /// The writer's options for these clips.
-pub(crate) fn options_for(clips: &mut [Clip], rig: &Skeleton, settings: &Settings) -> format::Options {
+pub(crate) fn options_for(clips: &mut [Clip], rig: &Skeleton, settings: &Settings) -> WriteOptions {
     let mut write = settings.write.clone();
     if let Some(mm) = settings.passes.reduce_mm {
         let left_mm = mm * (1.0 - CURVES_SHARE);
-        write.fbx.tolerance_deg = write.fbx.tolerance_deg.min(left_mm * EULER_DEG_PER_MM);
+        write.euler_tolerance_deg = write.euler_tolerance_deg.min(left_mm * EULER_DEG_PER_MM);
     }
-    if write.gltf.quantize_rotations {
-        write.gltf.quantize_rotations = may_quantize(clips, rig, &settings.passes);
+    if write.quantize_rotations {
+        write.quantize_rotations = may_quantize(clips, rig, &settings.passes);
     }
     write
 }
@@ -169,6 +171,6 @@ pub fn pack(
     let rig = prepare(clips, skeleton, names, &settings.passes, None)?;
     let write = options_for(clips, &rig, settings);
     let name = stem.rsplit('/').next().unwrap_or(stem);
-    let files = format::write(&Scene::new(&rig, clips), name, &write)?;
+    let files = settings.format.write(&Scene::new(&rig, clips), name, &write, &mut Workspace::default())?;
     Ok((files, rig))
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::error::{Error, Result};
-use crate::formats::format;
+use crate::formats::{Format, WriteOptions};
 use crate::model::Clip;
 use crate::source::{Game, PoseRules, ReadOptions};
 use crate::passes::{Bake, RootMotion};
@@ -18,8 +18,10 @@ pub struct Settings {
     pub inputs: Vec<PathBuf>,
     /// The output folder.
     pub out: PathBuf,
-    /// How files are written.
-    pub write: format::Options,
+    /// What is written.
+    pub format: &'static dyn Format,
+    /// How it is written.
+    pub write: WriteOptions,
     /// What happens to curves.
     pub passes: Passes,
     /// Only these clips.
@@ -161,11 +163,12 @@ impl fmt::Debug for Globs {
 
 impl Settings {
     /// The defaults: faithful curves, nothing left out, all cores.
-    pub fn new(inputs: Vec<PathBuf>, out: PathBuf, write: format::Options) -> Self {
+    pub fn new(inputs: Vec<PathBuf>, out: PathBuf, format: &'static dyn Format) -> Self {
         Settings {
             inputs,
             out,
-            write,
+            format,
+            write: WriteOptions::default(),
             passes: Passes::default(),
             select: Select::default(),
             games: crate::games::GAMES,

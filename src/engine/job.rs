@@ -14,7 +14,6 @@ use super::output;
 use crate::convert::settings::{Additive, Settings};
 use crate::convert::{Converter, Written, is_called};
 use crate::error::{Error, Result};
-use crate::formats::format::{self, Format};
 use crate::model::{Clip, Skeleton};
 use crate::report::manifest::{ErrorRow, FileRow, NoteRow};
 use crate::source::sections::Section;
@@ -102,8 +101,13 @@ impl<'a> Worker<'a> {
             .iter()
             .map(|path| fs::read(path).map(|bytes| xxh3_128(&bytes)).unwrap_or_default())
             .collect();
-        let options =
-            format!("{} {:?} {:?} {named:X?}", env!("CARGO_PKG_VERSION"), settings.write, settings.passes);
+        let options = format!(
+            "{} {} {:?} {:?} {named:X?}",
+            env!("CARGO_PKG_VERSION"),
+            settings.format.name(),
+            settings.write,
+            settings.passes
+        );
         let mut chosen_by: Vec<(&'static str, u64)> = Vec::new();
         for game in settings.games {
             let family = game.family();
@@ -240,9 +244,9 @@ impl<'a> Worker<'a> {
         let made_of = xxh3_128(text.as_bytes());
         let chosen_by = self.chosen_by.iter().find(|(family, _)| *family == game.family());
         let mut key = Key { made_of, chosen_by: chosen_by.map_or(0, |(_, hash)| *hash), chosen: 0 };
-        let format = settings.write.format;
+        let format = settings.format;
         let output = format!("{}.{}", job.stem, format.extension());
-        let holds_records = format == Format::YcdXml;
+        let holds_records = format.holds_records();
         let alone = !settings.list && (settings.bundle == 0 || holds_records);
         let known = alone.then(|| self.known(&job.stem, &output, made_of)).flatten();
         if let Some((known, record)) = known
@@ -284,7 +288,7 @@ impl<'a> Worker<'a> {
 
     fn try_convert_bundle(&self, bundle: &mut Bundle) -> Result<JobResult> {
         let Bundle { clips, skeleton, hashes, stem, order } = bundle;
-        let output = format!("{stem}.{}", self.settings.write.format.extension());
+        let output = format!("{stem}.{}", self.settings.format.extension());
         let sources: Vec<&str> = clips.iter().map(|c| c.source.as_str()).collect();
         let text = format!("{} {hashes:X?} {sources:?} {stem}", self.options);
         let made_of = xxh3_128(text.as_bytes());
@@ -306,7 +310,7 @@ impl<'a> Worker<'a> {
         if known.key.made_of != made_of {
             return None;
         }
-        let format = self.settings.write.format;
+        let format = self.settings.format;
         let mut bytes = 0;
         for extension in format.companions().iter().chain([&format.extension()]) {
             bytes += fs::metadata(self.settings.out.join(format!("{stem}.{extension}"))).ok()?.len();
@@ -335,7 +339,7 @@ impl<'a> Worker<'a> {
             output::write_whole(&path, content, &self.settings.tag())?;
             bytes += content.len() as u64;
         }
-        format::recycle(written.files);
+        self.converter.recycle(written.files);
         let file = FileRow { output, key: key.to_string(), bytes, order };
         let done = Done { file, errors: Vec::new(), notes: Vec::new(), clips: written.rows };
         Ok(Finished { done, is_fresh: true, record: None })

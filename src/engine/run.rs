@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
 use rayon::ThreadPool;
@@ -26,6 +26,7 @@ use super::journal::{Journal, RecordSpan};
 use super::ordered::{Batch, BatchSize, Lane, Window};
 use super::output::{self, Paths};
 use crate::convert::Converter;
+use crate::convert::pool::Pool;
 use crate::convert::settings::Settings;
 use crate::error::{Error, Result};
 use crate::model::{Clip, Skeleton};
@@ -51,7 +52,7 @@ const BUNDLES: usize = 4;
 /// What a stored byte is taken to unpack to, until it has.
 const UNPACKED: u64 = 3;
 
-/// Buffers that were used for a unit of more stored bytes (far more than most have) are given back.
+/// A unit of more stored bytes has buffers of its own.
 const SCRATCH_BYTES: u64 = 4 << 20;
 
 /// Hears of a run's course.
@@ -185,43 +186,27 @@ enum TaskResult {
     Bundled(usize, JobResult),
 }
 
-fn work_off(task: Task, worker: &Worker<'_>, scratches: &Scratches) -> TaskResult {
+fn work_off(task: Task, worker: &Worker<'_>, scratches: &Pool<Scratch>) -> TaskResult {
     match task {
         Task::Read(Batch { order, items }) => {
             let read = |unit: Unit| match unit.found {
                 Some(resources) => {
                     Contents { input: unit.input, part: unit.part, resources, ..Contents::default() }
                 }
-                None => scratches.with(unit.size, |scratch| worker.read(&unit, scratch)),
+                // Buffers would stay as large as an entry far larger than most needs them.
+                None if unit.size > SCRATCH_BYTES => worker.read(&unit, &mut Scratch::default()),
+                None => scratches.with(Scratch::default, |scratch| worker.read(&unit, scratch)),
             };
             TaskResult::Read(order, items.into_iter().map(read).collect())
         }
         Task::Convert(Batch { order, items }) => {
             let convert = |job: Job| {
-                let result = scratches.with(job.resource.size(), |scratch| worker.convert(&job, scratch));
+                let result = scratches.with(Scratch::default, |scratch| worker.convert(&job, scratch));
                 (job, result)
             };
             TaskResult::Converted(order, items.into_iter().map(convert).collect())
         }
         Task::Bundle(order, mut bundle) => TaskResult::Bundled(order, worker.convert_bundle(&mut bundle)),
-    }
-}
-
-/// Buffers, passed from task to task: no more of them than threads.
-#[derive(Default)]
-struct Scratches(Mutex<Vec<Scratch>>);
-
-impl Scratches {
-    fn with<T>(&self, size: u64, work: impl FnOnce(&mut Scratch) -> T) -> T {
-        let taken = self.0.lock().ok().and_then(|mut all| all.pop());
-        let mut scratch = taken.unwrap_or_default();
-        let result = work(&mut scratch);
-        if size <= SCRATCH_BYTES
-            && let Ok(mut all) = self.0.lock()
-        {
-            all.push(scratch);
-        }
-        result
     }
 }
 
@@ -381,7 +366,7 @@ impl<'a> Run<'a> {
     fn stream(&mut self, pool: &ThreadPool, worker: &Worker<'_>, units: Vec<Unit>) -> Result<()> {
         self.progress.begin(units.len(), units.iter().map(|u| u.size).sum());
         let (sender, receiver) = mpsc::channel();
-        let scratches = Scratches::default();
+        let scratches = Pool::default();
         pool.in_place_scope(|scope| {
             let give = |task| {
                 let (sender, scratches) = (sender.clone(), &scratches);

@@ -5,6 +5,8 @@
 //! are x, y, z, w and unit.
 
 mod clip;
+pub mod first_pose;
+pub mod naming;
 pub mod sample;
 mod skeleton;
 mod time;

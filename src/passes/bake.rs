@@ -98,7 +98,7 @@ pub fn bake(clip: &mut Clip, frames: Bake) -> Result<()> {
         clip.tracks[index].timeline = timeline;
         clip.tracks[index].curve = curve;
     }
-    crate::passes::reduce::forget_unused(clip);
+    crate::passes::timelines::drop_unused_timelines(clip);
     if late > 0 {
         clip.warnings.push(Warning::new(&KEYS_AFTER_END).with("tracks", late));
     }

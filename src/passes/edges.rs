@@ -48,5 +48,5 @@ pub fn hold_from_start(clip: &mut Clip) {
             }
         }
     }
-    crate::passes::reduce::forget_unused(clip);
+    crate::passes::timelines::drop_unused_timelines(clip);
 }

@@ -8,9 +8,9 @@ use rustc_hash::FxHashMap;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use crate::convert::rig::fallback_name;
 use crate::error::Error;
 use crate::source::{ClipUse, Input, Source};
+use crate::model::naming::fallback_name;
 use crate::model::{Clip, JointId, Property, Skeleton};
 
 /// One clip of the manifest.

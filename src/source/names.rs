@@ -6,7 +6,7 @@ use std::path::Path;
 use rustc_hash::FxHashMap;
 
 use super::game::Game;
-use crate::convert::rig::JointNames;
+use crate::model::naming::JointNames;
 use crate::error::{Error, Result};
 use crate::model::JointId;
 

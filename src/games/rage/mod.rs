@@ -16,7 +16,7 @@ use std::path::Path;
 use container::{rpf7, rsc7};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::convert::rig::{self, JointNames};
+use crate::model::naming::{JointNames, fallback_name};
 use crate::error::{Error, Result};
 use crate::model::{Clip, JointId, Skeleton, Trs, Warning, WarningKind};
 use crate::report::manifest::ClipRow;
@@ -160,7 +160,7 @@ impl Game for GtaV {
             if !rolls.is_empty() {
                 let name = |tag| {
                     let id = JointId::RageTag(tag);
-                    names.joint_name(id).map_or_else(|| rig::fallback_name(id), str::to_owned)
+                    names.joint_name(id).map_or_else(|| fallback_name(id), str::to_owned)
                 };
                 let rolls: Vec<String> = rolls.into_iter().map(name).collect();
                 clip.extras.insert(ClipRow::THIGH_ROLLS.to_owned(), rolls.into());

@@ -1,4 +1,4 @@
-//! Cameras and texture coordinates: nodes beside the rig.
+//! Cameras and texture coordinates: nodes without a parent, next to the rig.
 //!
 //! A camera of the source looks along +Y with +Z up, one of glTF along -Z with +Y up: turning Z up to Y up turns
 //! the one into the other, so that a camera is written like a joint, without a turn of its own. Its field of view
@@ -14,7 +14,8 @@ use json::validation::Checked::Valid;
 use crate::formats::gltf::accessors::{Accessors, y_up_quat, y_up_vec3};
 use crate::formats::gltf::file;
 use crate::formats::gltf::file::Target;
-use crate::formats::scene::{Animation, Beside, BesideChannel, Path};
+use crate::formats::non_joint::{NonJoint, NonJointChannel};
+use crate::formats::scene::{Animation, Path};
 use crate::model::{Interpolation, JointId, Property, Values};
 
 /// Nearest and farthest that a camera shows, metres: no field of the source. Near enough for a face, far enough for
@@ -30,19 +31,24 @@ const POSITIONS: [[f32; 3]; 6] =
     [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 0.0]];
 const UVS: [[f32; 2]; 6] = [[0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 0.0]];
 
-/// Where one of [`Scene::beside`](crate::formats::scene::Scene::beside) stands in the document.
+/// The indices of a [`NonJoint`] in the document.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct Indices {
     node: u32,
-    /// Of the cameras, or of the materials.
+    /// Its camera, or its material.
     index: u32,
 }
 
 /// Puts nodes (behind those of `joints` joints), cameras and materials into the document.
-pub fn put(beside: &[Beside], joints: usize, root: &mut json::Root, accessors: &mut Accessors) -> Vec<Place> {
+pub fn put(
+    non_joints: &[NonJoint],
+    joints: usize,
+    root: &mut json::Root,
+    accessors: &mut Accessors,
+) -> Vec<Indices> {
     let mut quad = None;
-    let mut places = Vec::with_capacity(beside.len());
-    for thing in beside {
+    let mut indices = Vec::with_capacity(non_joints.len());
+    for thing in non_joints {
         let mut node = json::Node { name: Some(thing.name.clone()), ..json::Node::default() };
         let index = if matches!(thing.id, JointId::Texture(_)) {
             let [positions, uvs] = *quad.get_or_insert_with(|| texture(root, accessors));
@@ -59,25 +65,25 @@ pub fn put(beside: &[Beside], joints: usize, root: &mut json::Root, accessors: &
             root.cameras.push(camera(thing));
             index
         };
-        let place = Place { node: (joints + root.nodes.len()) as u32, index };
+        let own = Indices { node: (joints + root.nodes.len()) as u32, index };
         root.nodes.push(node);
-        root.scenes[0].nodes.push(json::Index::new(place.node));
-        places.push(place);
+        root.scenes[0].nodes.push(json::Index::new(own.node));
+        indices.push(own);
     }
-    places
+    indices
 }
 
 fn radians(degrees: f32) -> f32 {
     f64::from(degrees).to_radians() as f32
 }
 
-fn camera(beside: &Beside) -> json::Camera {
+fn camera(non_joint: &NonJoint) -> json::Camera {
     json::Camera {
-        name: Some(beside.name.clone()),
+        name: Some(non_joint.name.clone()),
         orthographic: None,
         perspective: Some(json::camera::Perspective {
             aspect_ratio: None,
-            yfov: radians(beside.fov_deg),
+            yfov: radians(non_joint.fov_deg),
             zfar: Some(ZFAR_M),
             znear: ZNEAR_M,
             extensions: None,
@@ -121,9 +127,9 @@ fn texture(root: &mut json::Root, accessors: &mut Accessors) -> [json::Index<jso
     accessors.quad(&POSITIONS, &UVS).map(json::Index::new)
 }
 
-fn material(beside: &Beside) -> json::Material {
+fn material(non_joint: &NonJoint) -> json::Material {
     use json::material::{PbrMetallicRoughness, StrengthFactor};
-    let (offset, rotation, scale) = beside.uv;
+    let (offset, rotation, scale) = non_joint.uv;
     let transform = TextureTransform {
         offset: TextureTransformOffset(offset),
         rotation: TextureTransformRotation(rotation),
@@ -133,7 +139,7 @@ fn material(beside: &Beside) -> json::Material {
         extras: None,
     };
     json::Material {
-        name: Some(beside.name.clone()),
+        name: Some(non_joint.name.clone()),
         double_sided: true,
         pbr_metallic_roughness: PbrMetallicRoughness {
             base_color_texture: Some(json::texture::Info {
@@ -175,17 +181,17 @@ fn square(
     }
 }
 
-/// Adds the channels of an animation that move what stands beside the rig. The accessors are at its clip.
+/// Adds the channels of an animation that move no joint. The accessors are at its clip.
 pub fn animate(
-    beside: &[Beside],
-    places: &[Place],
+    non_joints: &[NonJoint],
+    indices: &[Indices],
     animation: &Animation<'_>,
     out: &mut file::Animation,
     accessors: &mut Accessors,
 ) {
     let clip = animation.clip;
-    for channel in &animation.beside {
-        let (thing, place) = (&beside[channel.beside], places[channel.beside]);
+    for channel in &animation.non_joint_channels {
+        let (thing, own) = (&non_joints[channel.non_joint], indices[channel.non_joint]);
         let track = channel.track.map(|i| &clip.tracks[i]);
         let interpolation = track.map_or(Interpolation::Linear, |t| t.curve.interpolation);
         // Importers that turn the three of a texture into others of their own (Blender) want all three at the same
@@ -209,24 +215,24 @@ pub fn animate(
         let keep = keep.as_deref();
         let transform = format!(
             "/materials/{}/pbrMetallicRoughness/baseColorTexture/extensions/KHR_texture_transform",
-            place.index
+            own.index
         );
         let (output, target) = match (channel.property, values) {
             (Property::Translation, values) => {
                 let rest = [thing.rest.translation];
                 let values = if let Some(Values::Vec3(v)) = values { v.as_slice() } else { &rest };
-                (accessors.vec3s(values, keep, false, false), Target::Node(place.node, Path::Translation))
+                (accessors.vec3s(values, keep, false, false), Target::Node(own.node, Path::Translation))
             }
             (Property::Rotation, values) => {
                 let rest = [thing.rest.rotation];
                 let values = if let Some(Values::Quat(q)) = values { q.as_slice() } else { &rest };
-                (accessors.quats(values, keep, false), Target::Node(place.node, Path::Rotation))
+                (accessors.quats(values, keep, false), Target::Node(own.node, Path::Rotation))
             }
             (Property::FieldOfView, values) => {
                 let rest = [thing.fov_deg];
                 let values = if let Some(Values::Scalar(v)) = values { v.as_slice() } else { &rest };
                 let yfov: Vec<f32> = spread(values, keep, keys).map(radians).collect();
-                let pointer = format!("/cameras/{}/perspective/yfov", place.index);
+                let pointer = format!("/cameras/{}/perspective/yfov", own.index);
                 (accessors.numbers(&yfov), Target::Pointer(pointer))
             }
             (Property::UvRotation, values) => {
@@ -263,11 +269,15 @@ fn spread<'a, T: Copy>(
 }
 
 /// The timeline of those channels of a texture's transform that have several keys.
-fn shared_timeline(animation: &Animation<'_>, channel: &BesideChannel) -> Option<u32> {
+fn shared_timeline(animation: &Animation<'_>, channel: &NonJointChannel) -> Option<u32> {
     if !matches!(channel.property, Property::UvOffset | Property::UvRotation | Property::UvScale) {
         return None;
     }
     let tracks = &animation.clip.tracks;
-    let own = animation.beside.iter().filter(|c| c.beside == channel.beside).filter_map(|c| c.track);
+    let own = animation
+        .non_joint_channels
+        .iter()
+        .filter(|c| c.non_joint == channel.non_joint)
+        .filter_map(|c| c.track);
     own.map(|i| &tracks[i]).find(|t| !t.curve.is_constant()).map(|t| t.timeline)
 }

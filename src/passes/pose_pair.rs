@@ -122,13 +122,13 @@ pub(crate) fn instants(clips: [&Clip; 2], between: usize) -> Vec<f64> {
     out
 }
 
-/// A timeline's instants, and for each instant of the stage the key at or before it.
-pub(crate) struct Places {
+/// A timeline's instants, and for each instant of the pose pair the key at or before it.
+pub(crate) struct KeyLookup {
     pub seconds: Vec<f64>,
     key: Vec<u32>,
 }
 
-impl Places {
+impl KeyLookup {
     fn new(timeline: &Timeline, instants: &[f64]) -> Self {
         let seconds: Vec<f64> = timeline.iter_seconds().collect();
         let mut key = Vec::with_capacity(instants.len());
@@ -140,17 +140,17 @@ impl Places {
             }
             key.push(at as u32);
         }
-        Places { seconds, key }
+        KeyLookup { seconds, key }
     }
 }
 
 /// For each timeline that `clip`'s joint tracks use: where its keys are among `instants`.
-fn places(clip: &Clip, instants: &[f64]) -> Vec<Option<Places>> {
-    let mut out: Vec<Option<Places>> = clip.timelines.iter().map(|_| None).collect();
+fn key_lookups(clip: &Clip, instants: &[f64]) -> Vec<Option<KeyLookup>> {
+    let mut out: Vec<Option<KeyLookup>> = clip.timelines.iter().map(|_| None).collect();
     for track in clip.tracks.iter().filter(|t| kind(clip, t).is_some() && !t.curve.is_constant()) {
         let timeline = track.timeline as usize;
         if out[timeline].is_none() {
-            out[timeline] = Some(Places::new(&clip.timelines[timeline], instants));
+            out[timeline] = Some(KeyLookup::new(&clip.timelines[timeline], instants));
         }
     }
     out
@@ -158,7 +158,7 @@ fn places(clip: &Clip, instants: &[f64]) -> Vec<Option<Places>> {
 
 /// The keys of a track of the changed clip that are in use.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Kept {
+pub(crate) struct SelectedKeys {
     /// Numbers of keys, rising. Empty: all of the track.
     pub keys: Vec<u32>,
     /// One value for the whole clip, in place of keys: a vector or a quaternion.
@@ -180,7 +180,7 @@ pub(crate) struct Model {
     pub p: [Lane; 3],
 }
 
-pub(crate) struct Stage<'a> {
+pub(crate) struct PosePair<'a> {
     pub source: &'a Clip,
     pub changed: &'a Clip,
     pub joints: Vec<Joint>,
@@ -188,8 +188,8 @@ pub(crate) struct Stage<'a> {
     pub instants: Vec<f64>,
     /// Whether the source, too, is played by glTF's rule.
     pub source_as_target: bool,
-    source_places: Vec<Option<Places>>,
-    changed_places: Vec<Option<Places>>,
+    source_lookups: Vec<Option<KeyLookup>>,
+    changed_lookups: Vec<Option<KeyLookup>>,
     /// For each joint: neither it nor an ancestor is scaled.
     rigid: Vec<bool>,
     /// For each joint: whether its model transform can differ between the two (so must be looked at).
@@ -199,7 +199,7 @@ pub(crate) struct Stage<'a> {
     pub model: [Vec<Model>; 2],
 }
 
-impl<'a> Stage<'a> {
+impl<'a> PosePair<'a> {
     pub fn new(rig: &Skeleton, source: &'a Clip, changed: &'a Clip, between: usize) -> Self {
         let joints = joints(rig, source, changed);
         let mut instants = instants([source, changed], between);
@@ -239,27 +239,27 @@ impl<'a> Stage<'a> {
         let local = [locals(&joints), locals(&joints)];
         let empty = Model { m: [[0.0; LANES]; 9], p: [[0.0; LANES]; 3] };
         let model = [vec![empty.clone(); joints.len()], vec![empty; joints.len()]];
-        let source_places = places(source, &instants);
-        let changed_places = places(changed, &instants);
-        let mut stage = Stage {
+        let source_lookups = key_lookups(source, &instants);
+        let changed_lookups = key_lookups(changed, &instants);
+        let mut pair = PosePair {
             source,
             changed,
             joints,
             instants,
             source_as_target: false,
-            source_places,
-            changed_places,
+            source_lookups,
+            changed_lookups,
             rigid,
             live,
             local,
             model,
         };
         // What no track moves is the same at all instants: posed once, for what hangs below it.
-        for j in (0..stage.joints.len()).filter(|j| !stage.live[*j]).collect::<Vec<_>>() {
-            stage.lift(0, j);
-            stage.lift(1, j);
+        for j in (0..pair.joints.len()).filter(|j| !pair.live[*j]).collect::<Vec<_>>() {
+            pair.local_to_model(0, j);
+            pair.local_to_model(1, j);
         }
-        stage
+        pair
     }
 
     pub fn blocks(&self) -> usize {
@@ -269,19 +269,19 @@ impl<'a> Stage<'a> {
     /// Instants of the keys of `track` of the changed clip.
     pub fn changed_seconds(&self, track: u32) -> &[f64] {
         let timeline = self.changed.tracks[track as usize].timeline as usize;
-        self.changed_places[timeline].as_ref().map_or(&[], |p| &p.seconds)
+        self.changed_lookups[timeline].as_ref().map_or(&[], |p| &p.seconds)
     }
 
     /// Poses both clips at the instants of `block`: the source by its own rule, the changed one by glTF's, with
-    /// the keys that `kept` (by track number) leaves.
-    pub fn pose(&mut self, block: usize, kept: &[Kept]) {
+    /// the keys that `selected` (by track number) leaves.
+    pub fn pose(&mut self, block: usize, selected: &[SelectedKeys]) {
         for j in 0..self.joints.len() {
-            self.pose_joint(j, block, kept);
+            self.pose_joint(j, block, selected);
         }
     }
 
-    /// [`Stage::pose`] of one joint: those above it must stand at this block already.
-    pub fn pose_joint(&mut self, j: usize, block: usize, kept: &[Kept]) {
+    /// [`PosePair::pose`] of one joint: those above it must stand at this block already.
+    pub fn pose_joint(&mut self, j: usize, block: usize, selected: &[SelectedKeys]) {
         if !self.live[j] {
             return;
         }
@@ -290,16 +290,16 @@ impl<'a> Stage<'a> {
             match source {
                 NONE => {}
                 track if self.source_as_target => {
-                    self.sample_target(0, (j, k), track, block, &Kept::default());
+                    self.sample_target(0, (j, k), track, block, &SelectedKeys::default());
                 }
                 track => self.sample_source(j, k, track, block),
             }
             if changed != NONE {
-                self.sample_target(1, (j, k), changed, block, &kept[changed as usize]);
+                self.sample_target(1, (j, k), changed, block, &selected[changed as usize]);
             }
         }
-        self.lift(0, j);
-        self.lift(1, j);
+        self.local_to_model(0, j);
+        self.local_to_model(1, j);
     }
 
     fn sample_source(&mut self, j: usize, k: usize, track: u32, block: usize) {
@@ -308,20 +308,20 @@ impl<'a> Stage<'a> {
         let range = block * LANES..(block + 1) * LANES;
         let instants = &self.instants[range.clone()];
         let step = track.curve.interpolation == Interpolation::Step;
-        let mut place = ([0u32; LANES], [0u32; LANES], [0.0; LANES]);
-        if let (false, Some(p)) = (track.curve.is_constant(), &self.source_places[track.timeline as usize]) {
+        let mut span = ([0u32; LANES], [0u32; LANES], [0.0; LANES]);
+        if let (false, Some(p)) = (track.curve.is_constant(), &self.source_lookups[track.timeline as usize]) {
             let last = p.seconds.len() as u32 - 1;
             for l in 0..LANES {
                 let i = p.key[range.start + l];
                 let i2 = (i + 1).min(last);
                 let (a, b) = (p.seconds[i as usize], p.seconds[i2 as usize]);
                 let f = if b > a && !step { ((instants[l] - a) / (b - a)).clamp(0.0, 1.0) } else { 0.0 };
-                place.0[l] = i;
-                place.1[l] = i2;
-                place.2[l] = f;
+                span.0[l] = i;
+                span.1[l] = i2;
+                span.2[l] = f;
             }
         }
-        let (i, i2, f) = &place;
+        let (i, i2, f) = &span;
         match &track.curve.values {
             Values::Quat(v) => {
                 let mut a = [[0.0; LANES]; 4];
@@ -357,14 +357,21 @@ impl<'a> Stage<'a> {
     }
 
     /// By glTF's rule.
-    fn sample_target(&mut self, side: usize, (j, k): (usize, usize), track: u32, block: usize, kept: &Kept) {
-        let (clip, places) = match side {
-            0 => (self.source, &self.source_places),
-            _ => (self.changed, &self.changed_places),
+    fn sample_target(
+        &mut self,
+        side: usize,
+        (j, k): (usize, usize),
+        track: u32,
+        block: usize,
+        selected: &SelectedKeys,
+    ) {
+        let (clip, key_lookups) = match side {
+            0 => (self.source, &self.source_lookups),
+            _ => (self.changed, &self.changed_lookups),
         };
         let track = &clip.tracks[track as usize];
         let local = &mut self.local[side][j];
-        if let Some(v) = kept.constant {
+        if let Some(v) = selected.constant {
             match k {
                 0 => (0..3).for_each(|c| local.t[c] = [v[c]; LANES]),
                 1 => (0..4).for_each(|c| local.r[c] = [v[c]; LANES]),
@@ -376,16 +383,16 @@ impl<'a> Stage<'a> {
         let instants = &self.instants[range.clone()];
         let step = track.curve.interpolation == Interpolation::Step;
         // The kept keys around each instant.
-        let mut place = ([0u32; LANES], [0u32; LANES], [0.0; LANES]);
-        if let (false, Some(p)) = (track.curve.is_constant(), &places[track.timeline as usize]) {
-            let all = kept.keys.is_empty();
-            let count = if all { p.seconds.len() } else { kept.keys.len() };
-            let key = |n: usize| if all { n as u32 } else { kept.keys[n] };
+        let mut span = ([0u32; LANES], [0u32; LANES], [0.0; LANES]);
+        if let (false, Some(p)) = (track.curve.is_constant(), &key_lookups[track.timeline as usize]) {
+            let all = selected.keys.is_empty();
+            let count = if all { p.seconds.len() } else { selected.keys.len() };
+            let key = |n: usize| if all { n as u32 } else { selected.keys[n] };
             let first = p.key[range.start];
             let mut at = if all {
                 first as usize
             } else {
-                kept.keys.partition_point(|k| *k <= first).saturating_sub(1)
+                selected.keys.partition_point(|k| *k <= first).saturating_sub(1)
             };
             for l in 0..LANES {
                 while at + 1 < count && key(at + 1) <= p.key[range.start + l] {
@@ -393,12 +400,12 @@ impl<'a> Stage<'a> {
                 }
                 let (i, i2) = (key(at), key((at + 1).min(count - 1)));
                 let (a, b) = (p.seconds[i as usize], p.seconds[i2 as usize]);
-                place.0[l] = i;
-                place.1[l] = i2;
-                place.2[l] = if b > a && !step { ((instants[l] - a) / (b - a)).clamp(0.0, 1.0) } else { 0.0 };
+                span.0[l] = i;
+                span.1[l] = i2;
+                span.2[l] = if b > a && !step { ((instants[l] - a) / (b - a)).clamp(0.0, 1.0) } else { 0.0 };
             }
         }
-        let (i, i2, f) = &place;
+        let (i, i2, f) = &span;
         match &track.curve.values {
             Values::Quat(v) => {
                 let mut a = [[0.0; LANES]; 4];
@@ -437,7 +444,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Model space from the parent's.
-    fn lift(&mut self, side: usize, j: usize) {
+    fn local_to_model(&mut self, side: usize, j: usize) {
         let Local { t, r, s } = &self.local[side][j];
         let mut own = [[0.0; LANES]; 9];
         for l in 0..LANES {
@@ -526,7 +533,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// The great arc between two rotations, the shorter way: `from` cos + `side` sin.
+/// The great arc between two rotations, the shorter one: `from` cos + `side` sin.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Arc {
     pub from: [f64; 4],

@@ -1,10 +1,10 @@
-//! `animations[].extras`: identity, events, and everything that glTF has no place for.
+//! The JSON object that goes with each animation: identity, events, and everything that a format has no place for.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::convert::rig::fallback_name;
 use crate::formats::scene::Animation;
+use crate::model::naming::fallback_name;
 use crate::model::{Clip, Event, JointId, Property, Timeline, Track, Values};
 
 /// The extras of one animation, keys in a fixed order: `id`, `name`, `game`, `source`, `length`, `additive`
@@ -33,8 +33,8 @@ impl Serialize for Extras<'_> {
         if !clip.events.is_empty() {
             map.serialize_entry("events", &Events(&clip.events))?;
         }
-        if !self.0.kept.is_empty() {
-            map.serialize_entry("tracks", &Tracks(clip, &self.0.kept))?;
+        if !self.0.extra_tracks.is_empty() {
+            map.serialize_entry("tracks", &Tracks(clip, &self.0.extra_tracks))?;
         }
         map.end()
     }
@@ -68,7 +68,7 @@ impl Serialize for OneEvent<'_> {
     }
 }
 
-/// Tracks (by index) that no joint shows: bone, track number, name where known, times in seconds of the clip,
+/// Tracks (by index) that no channel stands for: bone, track number, name where known, times in seconds of the clip,
 /// values as the source has them (Z up; quaternions x, y, z, w).
 pub struct Tracks<'a>(pub &'a Clip, pub &'a [usize]);
 

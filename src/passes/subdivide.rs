@@ -1,6 +1,4 @@
-//! Keys between keys: a target that slerps stays on the path that the source takes.
-
-use std::cell::RefCell;
+//! Subdivision: keys between keys, so that a player that slerps stays on the path that the source takes.
 
 use glam::DQuat;
 use rustc_hash::FxHashMap;
@@ -8,8 +6,8 @@ use rustc_hash::FxHashMap;
 use crate::model::sample::nlerp;
 use crate::model::{Clip, Interpolation, Positions, Property, Timeline, Values};
 
-/// How a target goes from one rotation key to the next, for [`add_inbetweens_for`].
-pub trait Path {
+/// How a target goes from one rotation key to the next, for [`subdivide_with`].
+pub trait RotationPath {
     /// Pushes the fractions (rising, between 0 and 1) at which keys on the source's path keep the target near
     /// enough to the normalised-linear path from `a` to `b` (`a.dot(b)` is not negative). None: the two keys do.
     fn cuts(&mut self, a: DQuat, b: DQuat, fractions: &mut Vec<f64>);
@@ -70,7 +68,7 @@ impl Slerp {
     }
 }
 
-impl Path for Slerp {
+impl RotationPath for Slerp {
     fn cuts(&mut self, a: DQuat, b: DQuat, fractions: &mut Vec<f64>) {
         let dot = a.dot(b);
         if !self.is_far(dot) {
@@ -202,28 +200,19 @@ impl Arc {
 /// Adds the keys that keep a slerping player within `tolerance_deg` (0.05 by default in the command) of the
 /// source's normalised-linear path, just as many as it takes. All source keys stay, to the bit; steps, constant
 /// tracks and tracks that move no joint are left alone. Run [`align_signs`](crate::passes::align_signs) after it.
-pub fn add_inbetweens(clip: &mut Clip, tolerance_deg: f64) {
-    thread_local! {
-        // A run asks for one tolerance, clip after clip.
-        static LAST: RefCell<Option<(u64, Slerp)>> = const { RefCell::new(None) };
-    }
-    let mut path = match LAST.take() {
-        Some((tolerance, path)) if tolerance == tolerance_deg.to_bits() => path,
-        _ => Slerp::new(tolerance_deg),
-    };
-    add_inbetweens_for(clip, &mut path);
-    LAST.set(Some((tolerance_deg.to_bits(), path)));
+pub fn subdivide(clip: &mut Clip, tolerance_deg: f64) {
+    subdivide_with(clip, &mut Slerp::new(tolerance_deg));
 }
 
-/// [`add_inbetweens`] for a target that goes between keys along `path`.
-pub fn add_inbetweens_for(clip: &mut Clip, path: &mut impl Path) {
+/// [`subdivide`] for a target that goes between keys along `path`.
+pub fn subdivide_with(clip: &mut Clip, path: &mut impl RotationPath) {
     for track in 0..clip.tracks.len() {
-        split_track(clip, track, path);
+        subdivide_track(clip, track, path);
     }
 }
 
 /// Puts the keys that `path` asks for into one track.
-pub(crate) fn split_track(clip: &mut Clip, index: usize, path: &mut impl Path) {
+pub(crate) fn subdivide_track(clip: &mut Clip, index: usize, path: &mut impl RotationPath) {
     let track = &clip.tracks[index];
     if track.target.property != Property::Rotation || track.curve.interpolation == Interpolation::Step {
         return;
