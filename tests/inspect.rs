@@ -9,11 +9,9 @@ mod support;
 use anim2gltf::compare::diff;
 use anim2gltf::compare::evaluate;
 use anim2gltf::compare::evaluate::Pose;
-use anim2gltf::formats::Format;
-use anim2gltf::formats::fbx::Fbx;
-use anim2gltf::formats::gltf;
-use anim2gltf::formats::gltf::Gltf;
-use anim2gltf::games::own::scene::{Curve, Path as ChannelPath, Shown};
+use anim2gltf::formats::format::Format;
+use anim2gltf::formats::{fbx, gltf};
+use anim2gltf::games::own::scene::{Content, Curve, ImportedScene, Path as ChannelPath};
 use glam::{DQuat, DVec3};
 use shown::{clips, options, prepared, write};
 use support::glb::{Glb, z_up};
@@ -22,8 +20,8 @@ fn nothing_beside(_: &str, _: usize) -> anim2gltf::Result<Vec<u8>> {
     Err(anim2gltf::Error::unsupported("nothing beside it"))
 }
 
-fn read(bytes: &[u8]) -> anim2gltf::Result<Shown> {
-    anim2gltf::games::own::open::read(bytes, &mut nothing_beside)
+fn read(bytes: &[u8]) -> anim2gltf::Result<ImportedScene> {
+    anim2gltf::games::own::open::read(bytes, Content::Animations, &mut nothing_beside)
 }
 
 #[test]
@@ -32,8 +30,8 @@ fn keys_are_those_that_the_gltf_crate_reads() {
     let (rig, clips) = prepared(clips());
     let mut compared = 0;
     for quantize in [false, true] {
-        let mut options = options(&gltf::Glb);
-        options.write.quantize_rotations = quantize;
+        let mut options = options(Format::Glb);
+        options.gltf = gltf::Options { quantize_rotations: quantize, ..options.gltf };
         let path = write(folder.path(), "clips", &rig, &clips, &options);
         let shown = anim2gltf::games::own::open::open(&path).unwrap();
         let glb = Glb::open(&std::fs::read(&path).unwrap());
@@ -106,8 +104,8 @@ fn fbx_plays_as_ufbx_plays_it() {
     let folder = tempfile::tempdir().unwrap();
     let (rig, clips) = prepared(clips());
     for compress in [false, true] {
-        let mut options = options(&Fbx);
-        options.write.compress = compress;
+        let mut options = options(Format::Fbx);
+        options.fbx = fbx::Options { compress, ..options.fbx };
         let bytes = std::fs::read(write(folder.path(), "clips", &rig, &clips, &options)).unwrap();
         assert!(against_ufbx(&bytes) > 1000);
     }
@@ -130,7 +128,8 @@ fn patch(bytes: &mut [u8], name: &[u8], letter: u8, value: &[u8]) {
 fn axes_and_units_of_an_fbx_are_undone() {
     let folder = tempfile::tempdir().unwrap();
     let (rig, clips) = prepared(clips());
-    let mut bytes = std::fs::read(write(folder.path(), "clips", &rig, &clips, &options(&Fbx))).unwrap();
+    let mut bytes =
+        std::fs::read(write(folder.path(), "clips", &rig, &clips, &options(Format::Fbx))).unwrap();
     let plain = read(&bytes).unwrap();
     // The same numbers, said to be Y up, in centimetres.
     patch(&mut bytes, b"UpAxis", b'I', &1i32.to_le_bytes());
@@ -156,12 +155,12 @@ fn axes_and_units_of_an_fbx_are_undone() {
 fn all_formats_show_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let (rig, clips) = prepared(clips());
-    let files = [&gltf::Glb as &dyn Format, &Gltf, &Fbx]
+    let files = [Format::Glb, Format::Gltf, Format::Fbx]
         .map(|f| write(folder.path(), "clips", &rig, &clips, &options(f)));
     let glb = anim2gltf::games::own::open::open(&files[0]).unwrap();
     assert_eq!(glb, anim2gltf::games::own::open::open(&files[1]).unwrap());
     let fbx = anim2gltf::games::own::open::open(&files[2]).unwrap();
-    let names = |s: &Shown| s.joints.iter().map(|j| j.name.clone()).collect::<Vec<_>>();
+    let names = |s: &ImportedScene| s.joints.iter().map(|j| j.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&glb), names(&fbx));
     let (mut a, mut b) = (Pose::default(), Pose::default());
     for (x, y) in glb.animations.iter().zip(&fbx.animations) {
@@ -178,8 +177,8 @@ fn all_formats_show_the_same() {
 }
 
 /// Reads damaged bytes; what can be read is also played and compared. Nothing may panic.
-fn survive(bytes: &[u8], whole: &Shown, bin: Option<&[u8]>) -> bool {
-    let Ok(shown) = anim2gltf::games::own::open::read(bytes, &mut |_, n| match bin {
+fn survive(bytes: &[u8], whole: &ImportedScene, bin: Option<&[u8]>) -> bool {
+    let Ok(shown) = anim2gltf::games::own::open::read(bytes, Content::Animations, &mut |_, n| match bin {
         Some(bin) => Ok(bin[..n.min(bin.len())].to_vec()),
         None => nothing_beside("", 0),
     }) else {
@@ -191,7 +190,7 @@ fn survive(bytes: &[u8], whole: &Shown, bin: Option<&[u8]>) -> bool {
             evaluate::pose(&shown, animation, t, &mut pose);
         }
     }
-    let _ = diff::shown("damaged", whole, &shown, &diff::Options::default());
+    let _ = diff::scenes("damaged", whole, &shown, &diff::Options::default());
     true
 }
 
@@ -201,13 +200,14 @@ fn damaged_files_end_in_an_error_or_a_result() {
     let (rig, mut clips) = prepared(clips());
     // Small, so that many places can be tried.
     clips[0].tracks.truncate(5);
-    let mut formats = vec![options(&gltf::Glb), options(&Gltf), options(&Fbx), options(&Fbx)];
-    formats[3].write.compress = false;
+    let mut formats =
+        vec![options(Format::Glb), options(Format::Gltf), options(Format::Fbx), options(Format::Fbx)];
+    formats[3].fbx.compress = false;
     for options in formats {
         let path = write(folder.path(), "clips", &rig, &clips, &options);
         let bytes = std::fs::read(&path).unwrap();
         let bin =
-            (options.format.name() == "gltf").then(|| std::fs::read(path.with_extension("bin")).unwrap());
+            (options.format == Format::Gltf).then(|| std::fs::read(path.with_extension("bin")).unwrap());
         let bin = bin.as_deref();
         let whole = anim2gltf::games::own::open::open(&path).unwrap();
         assert!(survive(&bytes, &whole, bin));
@@ -215,7 +215,7 @@ fn damaged_files_end_in_an_error_or_a_result() {
             let cut = bytes.len() * i / 200;
             let read = survive(&bytes[..cut], &whole, bin);
             // Behind the records of an FBX file stands a footer that nothing is read from.
-            assert!(!read || options.format.name() == "fbx" && cut > bytes.len() - 300, "{cut} bytes");
+            assert!(!read || options.format == Format::Fbx && cut > bytes.len() - 300, "{cut} bytes");
         }
         let mut random = 0x9E37_79B9u32;
         let mut damaged = bytes.clone();

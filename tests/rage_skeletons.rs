@@ -5,10 +5,10 @@ mod support;
 
 use std::fmt::Write;
 
-use anim2gltf::games::own::skeleton;
-use anim2gltf::games::own::skeleton::{Naming, SkeletonFile};
 use anim2gltf::games::rage::names as rage;
-use anim2gltf::model::{JointId, Skeleton};
+use anim2gltf::model::{JointId, Skeleton, SkeletonFile};
+use anim2gltf::source::skeleton_file;
+use anim2gltf::source::skeleton_file::JointIdScheme;
 use glam::{DQuat, Quat, Vec3};
 use serde_json::{Value, json};
 
@@ -74,20 +74,27 @@ fn check(skeleton: &Skeleton, bones: &[Bone], tolerance: f32) {
     }
 }
 
+/// Reads a file that points at nothing beside it.
+fn read_as(bytes: &[u8], name: &str, scheme: JointIdScheme) -> anim2gltf::Result<SkeletonFile> {
+    skeleton_file::read(bytes, name, scheme, &mut |uri, _| {
+        Err(anim2gltf::Error::unsupported(format!("nothing is at {uri}")))
+    })
+}
+
 fn read(bytes: &[u8]) -> SkeletonFile {
-    skeleton::read(bytes, "test", Naming::Rage).unwrap()
+    read_as(bytes, "test", JointIdScheme::Rage).unwrap()
 }
 
 /// Cut short at many lengths and with bits flipped: an error or a skeleton, no panic.
 fn damage(bytes: &[u8], step: usize) {
     for n in (0..bytes.len()).step_by(step) {
-        let _ = skeleton::read(&bytes[..n], "cut", Naming::Rage);
+        let _ = read_as(&bytes[..n], "cut", JointIdScheme::Rage);
     }
     let mut damaged = bytes.to_vec();
     for i in (0..bytes.len()).step_by(step) {
         for bit in 0..8 {
             damaged[i] ^= 1 << bit;
-            let _ = skeleton::read(&damaged, "flipped", Naming::Rage);
+            let _ = read_as(&damaged, "flipped", JointIdScheme::Rage);
             damaged[i] ^= 1 << bit;
         }
     }
@@ -116,7 +123,7 @@ fn fixture_containers_of_both_editions() {
 fn clip_dictionaries_and_empty_drawables_are_refused_by_name() {
     let Some(shared) = support::shared() else { return };
     let bytes = std::fs::read(shared.join("corpus/ycd/custom@gangnamstyle.ycd")).unwrap();
-    let e = skeleton::read(&bytes, "x", Naming::Rage).unwrap_err();
+    let e = read_as(&bytes, "x", JointIdScheme::Rage).unwrap_err();
     assert!(e.to_string().contains("clip dictionary"), "{e}");
 }
 
@@ -151,9 +158,9 @@ fn codewalker_xml_forms() {
         check(&read(text.as_bytes()).skeleton, &bones, 0.0);
         damage(text.as_bytes(), 13);
     }
-    let e = skeleton::read(b"<Fragment><Drawable/></Fragment>", "x", Naming::Rage).unwrap_err();
+    let e = read_as(b"<Fragment><Drawable/></Fragment>", "x", JointIdScheme::Rage).unwrap_err();
     assert!(e.to_string().contains("no skeleton"), "{e}");
-    assert!(skeleton::read(b"<ClipDictionary/>", "x", Naming::Rage).is_err());
+    assert!(read_as(b"<ClipDictionary/>", "x", JointIdScheme::Rage).is_err());
 }
 
 /// (x, y, z) -> (x, z, -y), as a Y-up file holds it.
@@ -249,7 +256,7 @@ fn gltf_names_to_ids() {
 
     let list = vec![json!({ "name": "Hips", "children": [1] }), json!({ "name": "bone_0000ABCD" })];
     let document = gltf(list, vec![0, 1], "").to_string();
-    let found = skeleton::read(document.as_bytes(), "a", Naming::Anvil).unwrap();
+    let found = read_as(document.as_bytes(), "a", JointIdScheme::Anvil).unwrap();
     let ids: Vec<JointId> = found.skeleton.joints().iter().map(|j| j.id).collect();
     assert_eq!(ids, [JointId::Crc32(crc32fast::hash(b"Hips")), JointId::Crc32(0xABCD)]);
 
@@ -262,7 +269,7 @@ fn gltf_names_to_ids() {
         r#"{"nodes":[]}"#,
         "{",
     ] {
-        assert!(skeleton::read(bad.as_bytes(), "x", Naming::Rage).is_err(), "{bad}");
+        assert!(read_as(bad.as_bytes(), "x", JointIdScheme::Rage).is_err(), "{bad}");
     }
 }
 
@@ -375,4 +382,183 @@ fn our_own_glb_is_a_skeleton() {
     }
     assert!(compared > 100, "{compared}");
     damage(&std::fs::read(out.path().join("custom@gangnamstyle.glb")).unwrap(), 4999);
+}
+
+/// Where each joint stands in model space, metres.
+fn positions(skeleton: &Skeleton) -> Vec<(String, glam::DVec3)> {
+    let mut model: Vec<glam::DMat4> = Vec::new();
+    let mut out = Vec::new();
+    for joint in skeleton.joints() {
+        let above = joint.parent.map_or(glam::DMat4::IDENTITY, |p| model[p]);
+        model.push(above * joint.rest.matrix());
+        out.push((joint.name.clone().unwrap(), model[model.len() - 1].w_axis.truncate()));
+    }
+    out
+}
+
+/// The public report "posed_rig": Blender saves the nodes in the pose of the active action; the rest stands in
+/// the inverse bind matrices (glTF), or in the bind pose and the clusters (FBX).
+#[test]
+fn report_posed_rig() {
+    let Some(shared) = support::shared() else { return };
+    let folder = shared.join("fixtures/reports/posed_rig");
+    let Ok(text) = std::fs::read(folder.join("rest.json")) else { return };
+    let right: std::collections::BTreeMap<String, [f64; 3]> = serde_json::from_slice(&text).unwrap();
+    for name in ["posed.glb", "posed.fbx"] {
+        let found = read(&std::fs::read(folder.join(name)).unwrap());
+        assert!(found.notes.iter().any(|n| n.contains("bind pose")), "{name}: {:?}", found.notes);
+        let mut count = 0;
+        for (joint, at) in positions(&found.skeleton) {
+            let Some(right) = right.get(&joint) else { continue };
+            let apart = at.distance(glam::DVec3::from_array(*right));
+            assert!(apart < 2e-5, "{name}: {joint} is {apart} m off");
+            count += 1;
+        }
+        assert_eq!(count, right.len(), "{name}");
+    }
+}
+
+/// A .gltf of nodes (name, parent, node matrix) and skins (joints with the matrix they were bound at, in the space
+/// of the skin), with its binary inside.
+fn skinned(
+    nodes: &[(&str, Option<usize>, glam::DMat4)],
+    skins: &[&[(usize, glam::DMat4)]],
+    animated: bool,
+) -> Vec<u8> {
+    let mut list: Vec<Value> = nodes
+        .iter()
+        .enumerate()
+        .map(|(i, (name, _, matrix))| {
+            let children: Vec<usize> = (0..nodes.len()).filter(|c| nodes[*c].1 == Some(i)).collect();
+            let mut node = json!({ "name": name, "matrix": matrix.to_cols_array() });
+            if !children.is_empty() {
+                node["children"] = json!(children);
+            }
+            node
+        })
+        .collect();
+    let (mut bytes, mut views, mut accessors, mut skin_list) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (s, skin) in skins.iter().enumerate() {
+        let joints: Vec<usize> = skin.iter().map(|j| j.0).collect();
+        views.push(json!({ "buffer": 0, "byteOffset": bytes.len(), "byteLength": 64 * skin.len() }));
+        accessors
+            .push(json!({ "bufferView": s, "componentType": 5126, "count": skin.len(), "type": "MAT4" }));
+        skin_list.push(json!({ "joints": joints, "inverseBindMatrices": s }));
+        for (_, bind) in *skin {
+            bytes.extend(bind.inverse().as_mat4().to_cols_array().into_iter().flat_map(f32::to_le_bytes));
+        }
+        if let Some(i) = nodes.iter().position(|n| n.0 == format!("mesh{s}")) {
+            list[i]["mesh"] = json!(0);
+            list[i]["skin"] = json!(s);
+        }
+    }
+    let uri = format!("data:;base64,{}", base64(&bytes));
+    let mut document = json!({
+        "asset": { "version": "2.0", "generator": "anim2gltf" },
+        "nodes": list, "skins": skin_list, "bufferViews": views, "accessors": accessors,
+        "buffers": [{ "byteLength": bytes.len(), "uri": uri }],
+    });
+    if animated {
+        let channel = json!({ "sampler": 0, "target": { "node": 0, "path": "translation" } });
+        document["animations"] =
+            json!([{ "samplers": [{ "input": 90, "output": 91 }], "channels": [channel] }]);
+    }
+    document.to_string().into_bytes()
+}
+
+fn base64(bytes: &[u8]) -> String {
+    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for chunk in bytes.chunks(3) {
+        let word = chunk.iter().fold(0_u32, |w, b| w << 8 | u32::from(*b)) << (8 * (3 - chunk.len()));
+        (0..=chunk.len()).for_each(|k| out.push(digits[(word >> (18 - 6 * k) & 63) as usize] as char));
+    }
+    out
+}
+
+/// The kinds of bind poses that the report "posed_rig" does not have. Rest positions in the file's axes, Y up.
+#[test]
+fn posed_rig_in_other_forms() {
+    use glam::{DMat4, DVec3};
+    let at = |x, y, z| DMat4::from_translation(DVec3::new(x, y, z));
+    let bent = |m: DMat4| m * DMat4::from_rotation_z(0.7);
+    let check = |file: &[u8], right: &[(&str, DVec3)], note: Option<&str>| {
+        let found = read(file);
+        let at = positions(&found.skeleton);
+        for (name, right) in right {
+            let (_, at) = at.iter().find(|(n, _)| n == name).unwrap();
+            let right = DVec3::new(right.x, -right.z, right.y);
+            assert!(at.distance(right) < 1e-5, "{name}: {at} for {right}, {:?}", found.notes);
+        }
+        let posed = found.notes.iter().find(|n| n.contains("bind pose"));
+        assert_eq!(posed.is_some(), note.is_some(), "{posed:?}");
+        assert!(note.is_none_or(|note| posed.unwrap().contains(note)), "{posed:?}");
+    };
+    let rest = [
+        ("a", DVec3::new(0.0, 1.0, 0.0)),
+        ("b", DVec3::new(0.0, 1.5, 0.0)),
+        ("c", DVec3::new(0.25, 1.5, 0.0)),
+    ];
+    let bind = rest.map(|(_, p)| DMat4::from_translation(p));
+    let (a, b, c) = (at(0.0, 1.0, 0.0), at(0.0, 0.5, 0.0), at(0.25, 0.0, 0.0));
+    let whole = [(0, bind[0]), (1, bind[1]), (2, bind[2])];
+
+    // At rest: nothing to say. Posed, the root moved as well.
+    let nodes = [("a", None, a), ("b", Some(0), b), ("c", Some(1), c)];
+    check(&skinned(&nodes, &[&whole], true), &rest, None);
+    let posed = [("a", None, bent(at(3.0, 1.0, 2.0))), ("b", Some(0), bent(b)), ("c", Some(1), bent(c))];
+    check(&skinned(&posed, &[&whole], true), &rest, Some("3 of 3 joints"));
+
+    // Two skins that share a joint, the second with a space of its own, where its mesh stands.
+    let mesh = at(5.0, 0.0, 0.0);
+    let second = [(1, mesh.inverse() * bind[1]), (2, mesh.inverse() * bind[2])];
+    let nodes = [("a", None, a), ("b", Some(0), bent(b)), ("c", Some(1), bent(c)), ("mesh1", None, mesh)];
+    check(&skinned(&nodes, &[&whole[..2], &second], true), &rest, Some("2 of 3 joints"));
+
+    // Skins that share nothing: the space of the second is that of its mesh, where its joint is at rest.
+    let nodes = [("a", None, a), ("b", Some(0), b), ("c", Some(1), c), ("mesh1", None, mesh)];
+    check(&skinned(&nodes, &[&whole[..2], &second[1..]], true), &rest, None);
+    let nodes = [("a", None, bent(a)), ("b", Some(0), b), ("c", Some(1), c)];
+    check(&skinned(&nodes, &[&whole[..2], &whole[2..]], true), &rest, Some("1 of 3 joints"));
+
+    // Bound in the space of a scaled node above.
+    let above = DMat4::from_scale(DVec3::splat(0.01));
+    let big = |m: DMat4| DMat4::from_translation(m.w_axis.truncate() * 100.0);
+    let binds = [(0, big(bind[0])), (1, big(bind[1])), (2, big(bind[2]))];
+    let nodes = [
+        ("a", Some(3), big(a)),
+        ("b", Some(0), bent(big(b))),
+        ("c", Some(1), bent(big(c))),
+        ("cm", None, above),
+    ];
+    check(&skinned(&nodes, &[&binds], true), &rest, Some("2 of 3 joints"));
+
+    // A joint whose matrix says nothing stands below its parent as its node does.
+    let nodes = [("a", None, bent(a)), ("b", Some(0), bent(b)), ("c", Some(1), c)];
+    let singular = [(0, bind[0]), (1, bind[1]), (2, DMat4::from_scale(DVec3::splat(1e60)))];
+    check(&skinned(&nodes, &[&singular], true), &rest, Some("no bind pose of 1 of 3"));
+    check(&skinned(&nodes, &[&singular], false), &rest, Some("2 of 3"));
+
+    // Stretched along one axis at rest, and bent in the file.
+    let wide = DMat4::from_scale(DVec3::new(2.0, 1.0, 1.0));
+    let binds = [(0, a * wide), (1, a * wide * b), (2, a * wide * b * c)];
+    let nodes = [("a", None, bent(a)), ("b", Some(0), bent(b)), ("c", Some(1), c)];
+    let right = [rest[0], rest[1], ("c", DVec3::new(0.5, 1.5, 0.0))];
+    check(&skinned(&nodes, &[&binds], true), &right, Some("2 of 3 joints"));
+
+    // Without matrices: the nodes, with a word where the file is animated.
+    let mut file: Value = serde_json::from_slice(&skinned(&nodes, &[&whole], true)).unwrap();
+    file["skins"][0].as_object_mut().unwrap().remove("inverseBindMatrices");
+    let found = read(file.to_string().as_bytes());
+    assert!(found.notes.iter().any(|n| n.contains("no bind pose of 3 of 3")), "{:?}", found.notes);
+    file.as_object_mut().unwrap().remove("animations");
+    let found = read(file.to_string().as_bytes());
+    assert!(!found.notes.iter().any(|n| n.contains("bind pose")), "{:?}", found.notes);
+    // Matrices that are not there: said, and the nodes taken.
+    let mut file: Value = serde_json::from_slice(&skinned(&nodes, &[&whole], false)).unwrap();
+    file["buffers"][0]["uri"] = json!("lost.bin");
+    let found = read(file.to_string().as_bytes());
+    assert!(found.notes.iter().any(|n| n.contains("lost.bin")), "{:?}", found.notes);
+    damage(&skinned(&posed, &[&whole], true), 5);
 }

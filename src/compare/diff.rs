@@ -15,15 +15,17 @@ use serde_json::Value;
 
 use crate::compare::evaluate;
 use crate::compare::evaluate::Pose;
+use crate::compare::json;
+use crate::compare::json::{FLOAT_ROUNDING, quote};
 use crate::compare::measure::{above_mm, angle_deg};
 use crate::compare::pair;
 use crate::compare::pair::Joints;
 use crate::compare::verify::Worst;
 use crate::error::{Error, Result};
-use crate::games::own::json;
-use crate::games::own::json::{FLOAT_ROUNDING, quote};
 use crate::games::own::open::{files_below, is_readable, open};
-use crate::games::own::scene::{Animation, Channel, Curve, Joint, Local, Path as ChannelPath, Shown};
+use crate::games::own::scene::{
+    Animation, AxisMode, Channel, Curve, Format, ImportedScene, Joint, Path as ChannelPath, Transform,
+};
 
 /// Float rounding: what counts as equal where nothing else is asked for, mm and degrees.
 pub const ROUNDING: f64 = 0.001;
@@ -221,7 +223,7 @@ pub fn diff(old: &Path, new: &Path, options: &Options) -> Result<Outcome> {
                 (Some(old), Some(new)) => file_pair(name, old, new, options)?,
                 (Some(path), None) => only(name, &open(path)?, Status::Removed),
                 (None, Some(path)) => only(name, &open(path)?, Status::Added),
-                (None, None) => only(name, &empty(), Status::Equal),
+                (None, None) => only(name, &ImportedScene::empty(Format::Gltf), Status::Equal),
             };
             diff.paths = (old.clone(), new.clone());
             Ok(diff)
@@ -235,15 +237,6 @@ pub fn diff(old: &Path, new: &Path, options: &Options) -> Result<Outcome> {
         }
     }
     Ok(outcome)
-}
-
-fn empty() -> Shown {
-    Shown {
-        format: crate::games::own::scene::Format::Gltf,
-        joints: Vec::new(),
-        animations: Vec::new(),
-        contents: BTreeMap::new(),
-    }
 }
 
 type FilePair = (String, Option<PathBuf>, Option<PathBuf>);
@@ -277,9 +270,9 @@ fn pair_files(old: &Path, new: &Path) -> Result<Vec<FilePair>> {
         false
     });
     let ids = |path: &Path| -> Option<Vec<String>> {
-        let shown = open(path).ok()?;
+        let scene = open(path).ok()?;
         let mut ids: Vec<String> =
-            shown.animations.iter().filter_map(|a| a.id().map(str::to_owned)).collect();
+            scene.animations.iter().filter_map(|a| a.id().map(str::to_owned)).collect();
         ids.sort();
         (!ids.is_empty()).then_some(ids)
     };
@@ -305,12 +298,12 @@ fn pair_files(old: &Path, new: &Path) -> Result<Vec<FilePair>> {
 }
 
 /// A file that only one side has.
-fn only(name: &str, shown: &Shown, status: Status) -> FileDiff {
+fn only(name: &str, scene: &ImportedScene, status: Status) -> FileDiff {
     FileDiff {
         file: name.to_owned(),
         status,
         changes: Vec::new(),
-        clips: shown.animations.iter().map(|a| lone_clip(a, status)).collect(),
+        clips: scene.animations.iter().map(|a| lone_clip(a, status)).collect(),
         paths: (None, None),
     }
 }
@@ -332,7 +325,7 @@ fn lone_clip(animation: &Animation, status: Status) -> ClipDiff {
 
 fn file_pair(name: &str, old: &Path, new: &Path, options: &Options) -> Result<FileDiff> {
     let (a, b) = (open(old)?, open(new)?);
-    let mut diff = shown(name, &a, &b, options);
+    let mut diff = scenes(name, &a, &b, options);
     let names = (old.file_name(), new.file_name());
     if names.0 != names.1 && !name.is_empty() && old.parent() != new.parent() {
         let text = |n: Option<&std::ffi::OsStr>| n.unwrap_or_default().to_string_lossy().into_owned();
@@ -395,8 +388,8 @@ fn bytes(old: &Path, new: &Path, diff: &mut FileDiff) -> Result<()> {
     Ok(())
 }
 
-/// Compares what two files show.
-pub fn shown(name: &str, old: &Shown, new: &Shown, options: &Options) -> FileDiff {
+/// Compares what two files hold.
+pub fn scenes(name: &str, old: &ImportedScene, new: &ImportedScene, options: &Options) -> FileDiff {
     let pairs = pair::joints(&old.joints, &new.joints);
     let mut diff = FileDiff {
         file: name.to_owned(),
@@ -409,7 +402,7 @@ pub fn shown(name: &str, old: &Shown, new: &Shown, options: &Options) -> FileDif
     if old.format == new.format {
         for kind in old.contents.keys().chain(new.contents.keys().filter(|k| !old.contents.contains_key(*k)))
         {
-            let count = |s: &Shown| s.contents.get(kind).copied().unwrap_or(0);
+            let count = |s: &ImportedScene| s.contents.get(kind).copied().unwrap_or(0);
             if count(old) != count(new) {
                 diff.changes.push(change(
                     "content changed",
@@ -443,11 +436,17 @@ pub fn shown(name: &str, old: &Shown, new: &Shown, options: &Options) -> FileDif
 }
 
 /// Of a rest pose: mm of a point 10 cm from the joint, degrees.
-fn rest_apart(a: &Local, b: &Local) -> (f64, f64) {
+fn rest_apart(a: &Transform, b: &Transform) -> (f64, f64) {
     (above_mm(&a.affine(), &b.affine(), 0.0).unwrap_or(0.0), angle_deg(a.rotation, b.rotation))
 }
 
-fn joints(old: &Shown, new: &Shown, pairs: &Joints, options: &Options, out: &mut Vec<Change>) {
+fn joints(
+    old: &ImportedScene,
+    new: &ImportedScene,
+    pairs: &Joints,
+    options: &Options,
+    out: &mut Vec<Change>,
+) {
     let name = |joints: &[Joint], i: Option<usize>| {
         i.and_then(|i| joints.get(i)).map_or("the scene".to_owned(), |j| j.name.clone())
     };
@@ -484,7 +483,7 @@ fn joints(old: &Shown, new: &Shown, pairs: &Joints, options: &Options, out: &mut
         }
         let (mm, deg) = rest_apart(&joint.rest, &other.rest);
         if mm > options.max_mm || deg > options.max_deg {
-            let text = |l: &Local| {
+            let text = |l: &Transform| {
                 let (t, r, s) = (l.translation, l.rotation, l.scale);
                 serde_json::json!({
                     "translation": t.to_array(), "rotation": r.to_array(), "scale": s.to_array(),
@@ -542,8 +541,8 @@ fn extras(old: &Value, new: &Value, prefix: &str, out: &mut Vec<Change>) {
 
 /// Two files whose joints are paired.
 struct Comparison<'a> {
-    old: &'a Shown,
-    new: &'a Shown,
+    old: &'a ImportedScene,
+    new: &'a ImportedScene,
     pairs: &'a Joints,
     options: &'a Options,
 }
@@ -645,8 +644,8 @@ impl Comparison<'_> {
                     (None, None) => continue,
                     (x, _) => {
                         // What stands at rest needs no channel, unless another clip of the file moves it.
-                        let (shown, joint) = if x.is_none() { (self.old, i) } else { (self.new, k) };
-                        let elsewhere = shown.animations.iter().any(|o| o.channel(joint, path).is_some());
+                        let (scene, joint) = if x.is_none() { (self.old, i) } else { (self.new, k) };
+                        let elsewhere = scene.animations.iter().any(|o| o.channel(joint, path).is_some());
                         if elsewhere || self.options.strict {
                             let kind = if x.is_none() { "channel added" } else { "channel removed" };
                             let label = self.label(k, path);
@@ -850,9 +849,7 @@ fn modes_apart(x: &Channel, y: &Channel) -> Option<(&'static str, &'static str)>
             a.iter().zip(b.iter()).find_map(|(a, b)| {
                 let pairs = || a.modes.iter().zip(&b.modes).map(|(a, b)| (a.mode(), b.mode()));
                 // Of curves that have other keys only what all keys have in common can be held together.
-                let uniform = |m: &[crate::games::own::scene::AxisMode]| {
-                    m.windows(2).all(|w| w[0].mode() == w[1].mode())
-                };
+                let uniform = |m: &[AxisMode]| m.windows(2).all(|w| w[0].mode() == w[1].mode());
                 if a.modes.len() != b.modes.len() && !(uniform(&a.modes) && uniform(&b.modes)) {
                     return None;
                 }

@@ -6,22 +6,24 @@
 
 use glam::{DAffine3, DQuat, DVec3};
 
-use crate::games::own::scene::{Animation, Axis, AxisMode, Curve, Keys, Local, Mode, Path, Shown};
+use crate::games::own::scene::{
+    Animation, Axis, AxisMode, Curve, ImportedScene, Keys, Mode, Path, Transform,
+};
 use crate::model::sample::slerp;
 
 /// A pose of all joints.
 #[derive(Debug, Clone, Default)]
 pub struct Pose {
     /// Parent-local.
-    pub local: Vec<Local>,
+    pub local: Vec<Transform>,
     /// In model space.
     pub model: Vec<DAffine3>,
 }
 
 /// The pose of `animation` at `seconds`, into `out`.
-pub fn pose(shown: &Shown, animation: &Animation, seconds: f64, out: &mut Pose) {
+pub fn pose(scene: &ImportedScene, animation: &Animation, seconds: f64, out: &mut Pose) {
     out.local.clear();
-    out.local.extend(shown.joints.iter().map(|j| j.rest));
+    out.local.extend(scene.joints.iter().map(|j| j.rest));
     for channel in &animation.channels {
         let local = &mut out.local[channel.joint];
         match channel.path {
@@ -30,11 +32,15 @@ pub fn pose(shown: &Shown, animation: &Animation, seconds: f64, out: &mut Pose) 
             Path::Rotation => local.rotation = rotation(&channel.curve, seconds),
         }
     }
-    model_space(shown.joints.iter().map(|j| j.parent), &out.local, &mut out.model);
+    model_space(scene.joints.iter().map(|j| j.parent), &out.local, &mut out.model);
 }
 
 /// Parent-local to model space; parents come before children.
-pub fn model_space(parents: impl Iterator<Item = Option<usize>>, local: &[Local], model: &mut Vec<DAffine3>) {
+pub fn model_space(
+    parents: impl Iterator<Item = Option<usize>>,
+    local: &[Transform],
+    model: &mut Vec<DAffine3>,
+) {
     model.clear();
     for (parent, local) in parents.zip(local) {
         let own = local.affine();

@@ -8,7 +8,7 @@ use crate::compare::evaluate::Pose;
 use crate::compare::measure::{above_mm, angle_deg};
 use crate::error::Result;
 use crate::games::own::open::open;
-use crate::games::own::scene::{Animation, Shown};
+use crate::games::own::scene::{Animation, ImportedScene};
 
 /// Clips whose curves are drawn.
 const DRAWN: usize = 12;
@@ -170,11 +170,11 @@ struct Line {
 fn drawn(out: &mut String, file: &FileDiff, clip: &ClipDiff) -> Result<()> {
     let (Some(old), Some(new)) = (&file.paths.0, &file.paths.1) else { return Ok(()) };
     let (a, b) = (open(old)?, open(new)?);
-    let find = |shown: &Shown, name: &Option<String>| -> Option<Animation> {
+    let find = |scene: &ImportedScene, name: &Option<String>| -> Option<Animation> {
         let name = name.as_ref()?;
         let same = |a: &&Animation| a.name == *name;
         let of_id = |a: &&Animation| same(a) && a.id() == clip.id.as_deref();
-        shown.animations.iter().find(of_id).or_else(|| shown.animations.iter().find(same)).cloned()
+        scene.animations.iter().find(of_id).or_else(|| scene.animations.iter().find(same)).cloned()
     };
     let (Some(x), Some(y)) = (find(&a, &clip.old_name), find(&b, &clip.new_name)) else { return Ok(()) };
     let pairs = crate::compare::pair::joints(&a.joints, &b.joints);
@@ -184,10 +184,10 @@ fn drawn(out: &mut String, file: &FileDiff, clip: &ClipDiff) -> Result<()> {
     let length = x.length_s.max(y.length_s);
     let length = if length.is_finite() && length > 0.0 { length } else { 1.0 };
     let times: Vec<f64> = (0..=POINTS).map(|i| length * i as f64 / POINTS as f64).collect();
-    let poses = |shown: &Shown, animation: &Animation| -> Vec<Pose> {
+    let poses = |scene: &ImportedScene, animation: &Animation| -> Vec<Pose> {
         let one = |t: &f64| {
             let mut pose = Pose::default();
-            evaluate::pose(shown, animation, *t, &mut pose);
+            evaluate::pose(scene, animation, *t, &mut pose);
             pose
         };
         times.iter().map(one).collect()

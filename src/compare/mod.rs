@@ -3,6 +3,7 @@
 pub mod diff;
 pub mod evaluate;
 pub mod html;
+mod json;
 pub mod measure;
 pub mod pair;
 pub mod sources;

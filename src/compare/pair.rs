@@ -1,7 +1,7 @@
 //! Which joint and which clip of one file is which of the other.
 
 use crate::compare::measure::angle_deg;
-use crate::games::own::scene::{Animation, Joint, Shown};
+use crate::games::own::scene::{Animation, ImportedScene, Joint};
 
 /// The joints of two files, paired.
 #[derive(Debug, Clone, Default)]
@@ -75,8 +75,8 @@ pub fn joints(old: &[Joint], new: &[Joint]) -> Joints {
 /// Pairs clips: (old, new), old ones in order, then those that are only new. Equal id and name, equal id, equal
 /// name; then, of what is left, those that `equal` finds to be the same.
 pub fn clips(
-    old: &Shown,
-    new: &Shown,
+    old: &ImportedScene,
+    new: &ImportedScene,
     mut equal: impl FnMut(usize, usize) -> bool,
 ) -> Vec<(Option<usize>, Option<usize>)> {
     let (a, b) = (&old.animations, &new.animations);

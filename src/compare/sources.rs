@@ -104,7 +104,11 @@ impl Sources {
             let group = resource.game.read(&resource, &text, scratch).and_then(|read| {
                 errors.extend(read.errors.into_iter().map(|e| e.in_file(&input.path)));
                 let skeleton = self.skeletons.choose(unit.input, &read.clips)?.skeleton;
-                Ok(Group { game: resource.game, rig: rig::build(&skeleton, &read.clips, &self.names)?, clips: read.clips })
+                Ok(Group {
+                    game: resource.game,
+                    rig: rig::build(&skeleton, &read.clips, &self.names)?,
+                    clips: read.clips,
+                })
             });
             match group {
                 Ok(group) => groups.push(group),

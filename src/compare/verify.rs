@@ -28,11 +28,11 @@ use crate::compare::measure::{above_mm, angle_deg};
 use crate::compare::sources;
 use crate::compare::sources::Sources;
 use crate::error::{Error, Result};
-use crate::source::Scratch;
 use crate::games::own::open::{files_below, open};
-use crate::games::own::scene::{Animation, Local, Shown};
+use crate::games::own::scene::{Animation, ImportedScene, Transform};
 use crate::model::{Clip, Curve, JointId, Property, Sampler, Skeleton, Timeline};
 use crate::report::manifest::Manifest;
+use crate::source::Scratch;
 
 /// Keys nearer to each other than this are one instant: clocks of several tracks state it with different last
 /// digits.
@@ -134,12 +134,12 @@ const KEYS_ALONE: usize = 2;
 /// Plays a clip of the source on its rig.
 struct SourcePlayer<'a> {
     rig: &'a Skeleton,
-    rest: Vec<Local>,
-    tracks: Vec<Played<'a>>,
+    rest: Vec<Transform>,
+    tracks: Vec<PlayedTrack<'a>>,
 }
 
 /// A track that moves a joint.
-struct Played<'a> {
+struct PlayedTrack<'a> {
     joint: usize,
     property: Property,
     timeline: &'a Timeline,
@@ -154,7 +154,7 @@ impl<'a> SourcePlayer<'a> {
         let rest = rig
             .joints()
             .iter()
-            .map(|j| Local {
+            .map(|j| Transform {
                 translation: j.rest.translation.as_dvec3(),
                 rotation: j.rest.rotation.as_dquat().normalize(),
                 scale: j.rest.scale.as_dvec3(),
@@ -163,7 +163,7 @@ impl<'a> SourcePlayer<'a> {
         let mut seen = HashSet::new();
         let mut tracks = Vec::new();
         for track in &clip.tracks {
-            // Of two tracks for one property the first is played, the other kept beside (see `write::scene`).
+            // Of two tracks for one property the first is played, the other is stored as data (see [`crate::formats::scene`]).
             if let (false, Some(joint)) =
                 (matches!(track.target.property, Property::Other(_)), rig.find(track.target.joint))
                 && !track.curve.values.is_empty()
@@ -172,7 +172,7 @@ impl<'a> SourcePlayer<'a> {
                 let (timeline, curve) = (clip.timeline(track), &track.curve);
                 let sampler = Sampler::new(timeline, curve);
                 let property = track.target.property;
-                tracks.push(Played { joint, property, timeline, curve, sampler, keyed: true });
+                tracks.push(PlayedTrack { joint, property, timeline, curve, sampler, keyed: true });
             }
         }
         SourcePlayer { rig, rest, tracks }
@@ -197,7 +197,7 @@ impl<'a> SourcePlayer<'a> {
 
     /// Puts into `file` (whose joint `place[i]` is the rig's joint i) the values of `source` for all tracks that
     /// are between keys, but for a joint that root motion was baked into: there it stands in other values.
-    fn keys_alone(&self, source: &Pose, place: &[Option<usize>], shown: &Shown, file: &mut Pose) {
+    fn keys_alone(&self, source: &Pose, place: &[Option<usize>], scene: &ImportedScene, file: &mut Pose) {
         for track in self.tracks.iter().filter(|t| !t.keyed) {
             let baked = self.rig.joints()[track.joint].parent.is_some_and(|p| place[p].is_none());
             let Some(k) = place[track.joint].filter(|_| !baked) else { continue };
@@ -209,7 +209,7 @@ impl<'a> SourcePlayer<'a> {
                 _ => {}
             }
         }
-        evaluate::model_space(shown.joints.iter().map(|j| j.parent), &file.local, &mut file.model);
+        evaluate::model_space(scene.joints.iter().map(|j| j.parent), &file.local, &mut file.model);
     }
 }
 
@@ -220,7 +220,7 @@ struct Instant {
     is_key: bool,
 }
 
-fn instants(clip: &Clip, rig: &Skeleton, shown: &Shown, animation: &Animation) -> Vec<Instant> {
+fn instants(clip: &Clip, rig: &Skeleton, scene: &ImportedScene, animation: &Animation) -> Vec<Instant> {
     let mut keys = vec![0.0, clip.length_s.max(0.0)];
     for track in &clip.tracks {
         let moves =
@@ -242,7 +242,7 @@ fn instants(clip: &Clip, rig: &Skeleton, shown: &Shown, animation: &Animation) -
     }
     let mut all: Vec<Instant> = merged
         .iter()
-        .map(|&t| Instant { source_s: t, file_s: shown.format.stated(t), is_key: true })
+        .map(|&t| Instant { source_s: t, file_s: scene.format.stated(t), is_key: true })
         .collect();
     let mut own = Vec::new();
     animation.channels.iter().for_each(|c| c.curve.push_times(&mut own));
@@ -283,19 +283,19 @@ fn instants(clip: &Clip, rig: &Skeleton, shown: &Shown, animation: &Animation) -
     out
 }
 
-/// Holds `clip` on `rig` against `animation` of `shown`.
+/// Holds `clip` on `rig` against `animation` of `scene`.
 ///
 /// # Errors
 /// A joint of the rig that the file has not.
 pub fn compare(
     rig: &Skeleton,
     clip: &Clip,
-    shown: &Shown,
+    scene: &ImportedScene,
     animation: &Animation,
     output: &str,
 ) -> Result<Report> {
     let by_name: HashMap<&str, usize> =
-        shown.joints.iter().enumerate().rev().map(|(i, j)| (j.name.as_str(), i)).collect();
+        scene.joints.iter().enumerate().rev().map(|(i, j)| (j.name.as_str(), i)).collect();
     let mut place = Vec::with_capacity(rig.joints().len());
     for joint in rig.joints() {
         let name = joint.name.as_deref().unwrap_or_default();
@@ -314,10 +314,10 @@ pub fn compare(
     let mut player = SourcePlayer::new(rig, clip);
     let (mut source, mut file) = (Pose::default(), Pose::default());
     let (mut mm, mut deg) = ([Peak::default(); 3], [Peak::default(); 3]);
-    let instants = instants(clip, rig, shown, animation);
+    let instants = instants(clip, rig, scene, animation);
     for instant in &instants {
         player.pose(instant.source_s, &mut source);
-        evaluate::pose(shown, animation, instant.file_s, &mut file);
+        evaluate::pose(scene, animation, instant.file_s, &mut file);
         let mut raise = |side: usize, file: &Pose| {
             for (i, k) in place.iter().enumerate() {
                 let Some(k) = *k else { continue };
@@ -339,7 +339,7 @@ pub fn compare(
         }
         raise(BETWEEN, &file);
         if instant.is_key {
-            player.keys_alone(&source, &place, shown, &mut file);
+            player.keys_alone(&source, &place, scene, &mut file);
             raise(KEYS_ALONE, &file);
         }
     }
@@ -362,7 +362,7 @@ pub fn compare(
 
 /// An animation that a file says to hold.
 #[derive(Debug)]
-struct Written {
+struct WrittenAnimation {
     path: PathBuf,
     output: String,
     animation: String,
@@ -372,7 +372,7 @@ struct Written {
 
 /// What the output holds, and whether it says so itself.
 struct Index {
-    written: Vec<Written>,
+    written: Vec<WrittenAnimation>,
     by_id: HashMap<String, Vec<usize>>,
     /// Places of equal clips that were written once: (id, source).
     repeats: HashSet<(String, String)>,
@@ -400,7 +400,7 @@ impl Index {
                 for place in row.also_at {
                     index.repeats.insert((row.id.clone(), place));
                 }
-                index.add(Written {
+                index.add(WrittenAnimation {
                     path: output.join(&row.output),
                     output: row.output,
                     animation: row.animation,
@@ -421,8 +421,8 @@ impl Index {
         }
         for (relative, path) in files {
             match open(&path) {
-                Ok(shown) => {
-                    for animation in &shown.animations {
+                Ok(scene) => {
+                    for animation in &scene.animations {
                         let Some(id) = animation.id() else {
                             problems.push(format!(
                                 "{relative}: animation {} states no id in its extras",
@@ -430,7 +430,7 @@ impl Index {
                             ));
                             continue;
                         };
-                        index.add(Written {
+                        index.add(WrittenAnimation {
                             path: path.clone(),
                             output: relative.clone(),
                             animation: animation.name.clone(),
@@ -445,7 +445,7 @@ impl Index {
         Ok(index)
     }
 
-    fn add(&mut self, written: Written) {
+    fn add(&mut self, written: WrittenAnimation) {
         self.by_id.entry(written.id.clone()).or_default().push(self.written.len());
         self.written.push(written);
     }
@@ -471,7 +471,7 @@ impl Index {
 
 /// What came of a unit: a report or a sentence for each clip, and which animations they were.
 #[derive(Default)]
-struct Part {
+struct UnitOutcome {
     reports: Vec<Report>,
     problems: Vec<String>,
     found: Vec<usize>,
@@ -490,12 +490,14 @@ pub fn verify(source: &Path, output: &Path, options: &sources::Options) -> Resul
     let mut found = vec![false; index.written.len()];
     let mut missing = Vec::new();
     for round in sources.units().chunks(ROUND) {
-        let parts: Vec<Part> = round
+        let parts: Vec<UnitOutcome> = round
             .par_iter()
             .map_init(Scratch::default, |scratch, unit| {
                 let (groups, errors) = sources.read(unit, scratch);
-                let mut part =
-                    Part { problems: errors.iter().map(|e| e.to_string()).collect(), ..Part::default() };
+                let mut part = UnitOutcome {
+                    problems: errors.iter().map(|e| e.to_string()).collect(),
+                    ..UnitOutcome::default()
+                };
                 groups.iter().for_each(|group| part.group(group, &index));
                 part
             })
@@ -525,10 +527,10 @@ pub fn verify(source: &Path, output: &Path, options: &sources::Options) -> Resul
     Ok(summary)
 }
 
-impl Part {
+impl UnitOutcome {
     fn group(&mut self, group: &sources::Group, index: &Index) {
         // Clips of a group are mostly of one file.
-        let mut last: Option<(PathBuf, Arc<Shown>)> = None;
+        let mut last: Option<(PathBuf, Arc<ImportedScene>)> = None;
         for clip in &group.clips {
             let Some(i) = index.find(clip) else {
                 if !index.repeats.contains(&(clip.id.to_string(), clip.source.clone())) {
@@ -538,25 +540,25 @@ impl Part {
             };
             let written = &index.written[i];
             self.found.push(i);
-            let shown = match &last {
-                Some((path, shown)) if *path == written.path => Ok(shown.clone()),
+            let scene = match &last {
+                Some((path, scene)) if *path == written.path => Ok(scene.clone()),
                 _ => open(&written.path).map(Arc::new),
             };
-            let result = shown.and_then(|shown| {
-                last = Some((written.path.clone(), shown.clone()));
+            let result = scene.and_then(|scene| {
+                last = Some((written.path.clone(), scene.clone()));
                 let of_name = |a: &&Animation| a.name == written.animation;
-                let animation = shown
+                let animation = scene
                     .animations
                     .iter()
                     .find(|a| of_name(a) && a.id() == Some(&written.id))
-                    .or_else(|| shown.animations.iter().find(of_name));
+                    .or_else(|| scene.animations.iter().find(of_name));
                 let Some(animation) = animation else {
                     return Err(Error::unsupported("the file has no such animation"));
                 };
                 // What the game's own code does to a pose, as the file states, is part of it.
                 let extras = animation.extras.as_ref().and_then(serde_json::Value::as_object);
                 let ruled = extras.and_then(|e| group.game.stated_pose_rules(clip, &group.rig, e));
-                compare(&group.rig, ruled.as_ref().unwrap_or(clip), &shown, animation, &written.output)
+                compare(&group.rig, ruled.as_ref().unwrap_or(clip), &scene, animation, &written.output)
             });
             match result {
                 Ok(report) => self.reports.push(report),

@@ -122,8 +122,7 @@ impl<'a> Converter<'a> {
         let new = || (Workspace::default(), Slerp::new(passes.tolerance_deg));
         self.workspaces.with(new, |(workspace, slerp)| {
             let between_keys = (format.between_keys(), slerp);
-            let rig =
-                prepare::prepare_on(clips, skeleton, &self.names, passes, between_keys, base, build)?;
+            let rig = prepare::prepare_on(clips, skeleton, &self.names, passes, between_keys, base, build)?;
             let options = prepare::options_for(clips, &rig.skeleton, self.settings);
             let scene = Scene {
                 shared_rig: rig.is_shared.then(|| rig.skeleton.clone()),

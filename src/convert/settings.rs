@@ -8,8 +8,8 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use crate::error::{Error, Result};
 use crate::formats::{Format, WriteOptions};
 use crate::model::Clip;
-use crate::source::{Game, PoseRules, ReadOptions};
 use crate::passes::{Bake, RootMotion};
+use crate::source::{Game, PoseRules, ReadOptions};
 
 /// What a run does.
 #[derive(Debug, Clone)]

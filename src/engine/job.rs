@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::prelude::*;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use super::journal::{Done, Key, Records, RecordSpan};
+use super::journal::{Done, Key, RecordSpan, Records};
 use super::output;
 use crate::convert::settings::{Additive, Settings};
 use crate::convert::{Converter, Written, is_called};
@@ -233,7 +233,8 @@ impl<'a> Worker<'a> {
             let left_out = match resource.id {
                 Some(_) => 1,
                 None => {
-                    let read = self.converter.read(job.input, resource, &job.sections, &job.source, scratch)?;
+                    let read =
+                        self.converter.read(job.input, resource, &job.sections, &job.source, scratch)?;
                     read.left_out
                 }
             };

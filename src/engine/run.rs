@@ -159,6 +159,9 @@ pub fn run(settings: &Settings, progress: &mut (dyn Progress + Send + Sync)) -> 
     for (input, note) in notes {
         run.note(&inputs[input], note);
     }
+    for (file, note) in skeletons.notes() {
+        *run.notes.entry((file.clone(), note.clone())).or_default() += 1;
+    }
     let mut worker = Worker::new(&inputs, &sources, Converter::new(settings, names, skeletons));
     pool.install(|| worker.find_base(&units))?;
     if !settings.list {
@@ -443,7 +446,8 @@ impl<'a> Run<'a> {
             if let Some((whole, number)) = section {
                 let section = Section { number, resource, source, file: input.path.clone() };
                 self.open_sections.push((whole, section));
-            } else if let Some(job) = self.place(contents.input, input, layout, resource, source, Vec::new()) {
+            } else if let Some(job) = self.place(contents.input, input, layout, resource, source, Vec::new())
+            {
                 scheduler.convert(job);
             }
         }
@@ -575,7 +579,14 @@ impl<'a> Run<'a> {
     }
 
     /// Puts clips into the bundle of their folder and skeleton, and hands out those that are full.
-    fn wait(&mut self, scheduler: &mut Scheduler<'_>, folder: &str, choice: &Choice, hash: u128, clips: Vec<Clip>) {
+    fn wait(
+        &mut self,
+        scheduler: &mut Scheduler<'_>,
+        folder: &str,
+        choice: &Choice,
+        hash: u128,
+        clips: Vec<Clip>,
+    ) {
         let skeleton = &choice.skeleton;
         for clip in clips {
             let place = self.waiting.iter().position(|b| {
@@ -621,7 +632,13 @@ impl<'a> Run<'a> {
         let wanted = format!("{folder}/{}{shard}_{made:04}", output::safe_name(&skeleton.name));
         let stem = self.paths.unique(&wanted);
         let (clips, hashes) = (std::mem::take(clips), std::mem::take(hashes));
-        scheduler.bundle(Bundle { clips, skeleton: skeleton.clone(), hashes, stem, order: scheduler.bundles.added() as u64 });
+        scheduler.bundle(Bundle {
+            clips,
+            skeleton: skeleton.clone(),
+            hashes,
+            stem,
+            order: scheduler.bundles.added() as u64,
+        });
     }
 
     fn finish(mut self, worker: &Worker<'_>) -> Result<Outcome> {

@@ -16,6 +16,6 @@ pub use clip::{
     Clip, ClipId, Curve, Event, Interpolation, JointId, OtherTrack, Property, Target, Track, Values,
 };
 pub use sample::Sampler;
-pub use skeleton::{Joint, Skeleton, Trs};
+pub use skeleton::{Joint, Skeleton, SkeletonFile, Trs};
 pub use time::{Clock, EDGE_S, Positions, Timeline, Window};
 pub use warning::{Field, Warning, WarningKind};

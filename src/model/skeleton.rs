@@ -59,6 +59,15 @@ pub struct Skeleton {
     index: FxHashMap<JointId, usize>,
 }
 
+/// A skeleton with what a reader of the report should know of how it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SkeletonFile {
+    /// The skeleton.
+    pub skeleton: Skeleton,
+    /// Deviations and decisions, one sentence each.
+    pub notes: Vec<String>,
+}
+
 impl Skeleton {
     /// Puts parents before children (keeping the order otherwise) and refuses what is no forest.
     ///

@@ -9,9 +9,9 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::source::{ClipUse, Input, Source};
 use crate::model::naming::fallback_name;
 use crate::model::{Clip, JointId, Property, Skeleton};
+use crate::source::{ClipUse, Input, Source};
 
 /// One clip of the manifest.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -56,9 +56,10 @@ pub fn stem<'a>(name: &'a str, endings: &[&str]) -> &'a str {
 
 /// Whether a name ends in `ending` (case makes no difference) and is more than that.
 fn ends_with(name: &str, ending: &str) -> bool {
-    name.len().checked_sub(ending.len()).filter(|at| *at > 0).is_some_and(|at| {
-        name.get(at..).is_some_and(|end| end.eq_ignore_ascii_case(ending))
-    })
+    name.len()
+        .checked_sub(ending.len())
+        .filter(|at| *at > 0)
+        .is_some_and(|at| name.get(at..).is_some_and(|end| end.eq_ignore_ascii_case(ending)))
 }
 
 /// All files behind `given`: a file as it is, a folder's files of known kinds in the order of their names.

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::find::Input;
 use super::resource::{Clips, Resource, Scratch};
 use crate::error::{Error, Result};
-use crate::model::{Clip, JointId, Skeleton, Trs};
+use crate::model::{Clip, JointId, Skeleton, SkeletonFile, Trs};
 
 /// A game. One value of it stands in the table [`GAMES`](crate::games::GAMES); nothing else of the program names it.
 ///
@@ -67,10 +67,17 @@ pub trait Game: Debug + Sync + JointScheme {
         &[]
     }
 
-    /// The skeletons of a file of the game, and what is to be said of how they were read; `None` where the file is
-    /// nothing of the game's.
-    fn skeletons(&self, _path: &Path, _bytes: &[u8]) -> Option<Result<(Vec<Skeleton>, Vec<String>)>> {
+    /// The skeletons of a file of the game; `None` where the file is nothing of the game's.
+    fn skeletons(&self, _path: &Path, _bytes: &[u8]) -> Option<Result<Vec<SkeletonFile>>> {
         None
+    }
+
+    /// Gives a skeleton that was made of names alone what the game knows beyond [`JointScheme::joint_id`].
+    ///
+    /// # Errors
+    /// None in practice.
+    fn skeleton_of_names(&self, skeleton: Skeleton) -> Result<Skeleton> {
+        Ok(skeleton)
     }
 
     /// Tells apart the skeletons that [`Game::default_skeleton`] can give; `None` where the game has none.
@@ -135,11 +142,6 @@ pub trait Game: Debug + Sync + JointScheme {
 pub trait JointScheme {
     /// What tracks call the joint of this name.
     fn joint_id(&self, name: &str) -> JointId;
-
-    /// What tracks call a root that stands alone, where its own name does not matter; `None` where it does.
-    fn lone_root_id(&self, _name: &str) -> Option<JointId> {
-        None
-    }
 
     /// The parent-local rest pose that a joint of this name is known to have: by it the axes of a file are told.
     fn known_rest(&self, _name: &str) -> Option<Trs> {

@@ -15,7 +15,10 @@ pub mod skeletons;
 pub mod survey;
 
 pub use find::Input;
-pub use game::{Census, ClipUse, Export, Found, Game, JointScheme, Layout, PoseRules, ReadOptions, Source, UnitCensus, UnitPlan};
+pub use game::{
+    Census, ClipUse, Export, Found, Game, JointScheme, Layout, PoseRules, ReadOptions, Source, UnitCensus,
+    UnitPlan,
+};
 pub use names::Names;
 pub use resource::{Bytes, Clips, Resource, Scratch};
 

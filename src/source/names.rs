@@ -6,9 +6,9 @@ use std::path::Path;
 use rustc_hash::FxHashMap;
 
 use super::game::Game;
-use crate::model::naming::JointNames;
 use crate::error::{Error, Result};
 use crate::model::JointId;
+use crate::model::naming::JointNames;
 
 /// Resolves joints into names: first by the user's lists, then by the games' own dictionaries.
 #[derive(Debug, Clone)]

@@ -82,11 +82,8 @@ impl<'a> Resource<'a> {
     pub fn body(&self) -> Result<&[u8], Error> {
         match &self.bytes {
             Bytes::Here { body, .. } => Ok(body),
-            Bytes::Elsewhere => Err(Error::unsupported("its first place could not be read").in_entry(format!(
-                "\"{}\" ({:X})",
-                self.name,
-                self.id.unwrap_or_default()
-            ))),
+            Bytes::Elsewhere => Err(Error::unsupported("its first place could not be read")
+                .in_entry(format!("\"{}\" ({:X})", self.name, self.id.unwrap_or_default()))),
         }
     }
 

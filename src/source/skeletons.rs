@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use super::find::MAX_FILE_BYTES;
+use super::find::{MAX_FILE_BYTES, start_of};
 use super::game::{self, Game};
 use crate::error::{Error, Result};
 use crate::games::own;
-use crate::model::{Clip, JointId, Property, Skeleton, Track, Trs, Warning, WarningKind};
+use crate::model::{Clip, JointId, Property, Skeleton, SkeletonFile, Track, Trs, Warning, WarningKind};
 
 /// The skeletons of a run.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub struct Skeletons {
     games: &'static [&'static dyn Game],
     /// Given by the user: nothing else is looked at.
     given: Vec<Arc<Skeleton>>,
+    /// How the given ones were read: file name, sentence.
+    notes: Vec<(String, String)>,
     /// Found in the inputs, equal ones of a family once.
     found: Vec<Found>,
     /// Position in `found` by family and content.
@@ -65,15 +67,31 @@ impl Skeletons {
     /// # Errors
     /// A file that holds no skeleton; in a folder such files are passed over unless none is left.
     pub fn new(given: Option<&Path>, games: &'static [&'static dyn Game]) -> Result<Self> {
-        let given = given.map(|path| read(path, games)).transpose()?.unwrap_or_default();
+        let files = given.map(|path| read(path, games)).transpose()?.unwrap_or_default();
+        let mut notes: Vec<(String, String)> = Vec::new();
+        for file in &files {
+            // A file that is read once for each game is read alike: its notes are said once.
+            for note in &file.notes {
+                let note = (file.skeleton.name.clone(), note.clone());
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
+            }
+        }
         Ok(Skeletons {
             games,
-            given: given.into_iter().map(Arc::new).collect(),
+            given: files.into_iter().map(|file| Arc::new(file.skeleton)).collect(),
+            notes,
             found: Vec::new(),
             by_hash: FxHashMap::default(),
             chosen: Mutex::default(),
             defaults: Mutex::default(),
         })
+    }
+
+    /// What there is to say of how the given skeletons were read: (file name, sentence).
+    pub fn notes(&self) -> &[(String, String)] {
+        &self.notes
     }
 
     /// Adds one that input `input` of a game of `family` holds.
@@ -211,7 +229,7 @@ impl Skeletons {
 ///
 /// # Errors
 /// A file that holds no skeleton; in a folder such files are passed over unless none is left.
-fn read(path: &Path, games: &[&'static dyn Game]) -> Result<Vec<Skeleton>> {
+fn read(path: &Path, games: &[&'static dyn Game]) -> Result<Vec<SkeletonFile>> {
     let is_folder = fs::metadata(path).map_err(|e| Error::io("cannot be opened", e).in_file(path))?.is_dir();
     if !is_folder {
         return read_file(path, games).map_err(|e| e.in_file(path));
@@ -229,7 +247,7 @@ fn read(path: &Path, games: &[&'static dyn Game]) -> Result<Vec<Skeleton>> {
         let name = f.to_string_lossy().to_ascii_lowercase();
         endings.iter().any(|e| name.ends_with(&e.to_ascii_lowercase()))
     });
-    let all: Vec<Skeleton> = files.iter().filter_map(|f| read_file(f, games).ok()).flatten().collect();
+    let all: Vec<SkeletonFile> = files.iter().filter_map(|f| read_file(f, games).ok()).flatten().collect();
     if all.is_empty() {
         return Err(Error::unsupported("a folder without a skeleton that can be read").in_file(path));
     }
@@ -238,32 +256,58 @@ fn read(path: &Path, games: &[&'static dyn Game]) -> Result<Vec<Skeleton>> {
 
 /// Reads the skeletons of a file: of a game's own kind, or of glTF or FBX. These hold names alone: they are read once by
 /// each game's naming, and the game of a clip decides which is used.
-fn read_file(path: &Path, games: &[&'static dyn Game]) -> Result<Vec<Skeleton>> {
+fn read_file(path: &Path, games: &[&'static dyn Game]) -> Result<Vec<SkeletonFile>> {
     let io = |e| Error::io("cannot be read", e);
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let size = fs::metadata(path).map_err(io)?.len();
-    let start = super::find::start_of(&mut fs::File::open(path).map_err(|e| Error::io("cannot be opened", e))?)?;
+    let mut file = fs::File::open(path).map_err(|e| Error::io("cannot be opened", e))?;
     // An archive may be larger than memory: the game reads it by position.
-    let bytes = if size <= MAX_FILE_BYTES { fs::read(path).map_err(io)? } else { start };
-    if own::skeleton::is_own(&bytes) {
-        let mut all: Vec<Skeleton> = Vec::new();
-        for game in games {
-            let file = own::skeleton::read(&bytes, &name, *game)?;
-            if !all.contains(&file.skeleton) {
-                all.push(file.skeleton);
-            }
-        }
-        return Ok(all);
-    }
+    let bytes = if size <= MAX_FILE_BYTES { fs::read(path).map_err(io)? } else { start_of(&mut file)? };
+    let load = &mut |uri: &str, wanted: usize| own::open::beside(path, uri, wanted);
+    let mut all: Vec<SkeletonFile> = Vec::new();
     let mut refused = None;
     for game in games {
-        match game.skeletons(path, &bytes) {
-            Some(Ok((all, _))) => return Ok(all),
-            Some(Err(e)) => refused = refused.or(Some(e)),
+        match read_as(*game, path, &bytes, load) {
             None => {}
+            Some(Ok(files)) => {
+                let is_new = |file: &SkeletonFile| !all.iter().any(|a| a.skeleton == file.skeleton);
+                let new: Vec<SkeletonFile> = files.into_iter().filter(is_new).collect();
+                all.extend(new);
+            }
+            Some(Err(e)) => refused = refused.or(Some(e)),
+        }
+        // A game's own kind is no other game's.
+        if !all.is_empty() && !own::skeleton::is_readable(&bytes) {
+            break;
         }
     }
-    Err(refused.unwrap_or_else(|| Error::unsupported("found none of the known kinds of skeleton files").at(0)))
+    if all.is_empty() {
+        let unknown = || Error::unsupported("found none of the known kinds of skeleton files").at(0);
+        return Err(refused.unwrap_or_else(unknown));
+    }
+    Ok(all)
+}
+
+/// Reads the skeletons of a file as `game` understands it; `None` where it is no kind that the game, glTF or FBX knows.
+/// `path` names it; `load` gives the bytes of what a .gltf points at, see [`own::skeleton::read`].
+pub fn read_as(
+    game: &dyn Game,
+    path: &Path,
+    bytes: &[u8],
+    load: &mut dyn FnMut(&str, usize) -> Result<Vec<u8>>,
+) -> Option<Result<Vec<SkeletonFile>>> {
+    let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).trim_ascii_start();
+    if own::skeleton::is_readable(bytes) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        Some(own::skeleton::read(bytes, &name, game, load).and_then(|mut file| {
+            file.skeleton = game.skeleton_of_names(file.skeleton)?;
+            Ok(vec![file])
+        }))
+    } else if text.starts_with(b";") && text[..text.len().min(200)].windows(3).any(|w| w == b"FBX") {
+        let found = "found an FBX file in its text form, expected the binary one: save it as binary";
+        Some(Err(Error::unsupported(found)))
+    } else {
+        game.skeletons(path, bytes)
+    }
 }
 
 /// How many choices are remembered. Each holds a skeleton: a game has hundreds of sets of joints, not millions.

@@ -17,7 +17,7 @@ use container::file;
 use container::object::{Generation, Object, class};
 
 use crate::error::{Error, Result};
-use crate::model::{Clip, JointId, Skeleton};
+use crate::model::{Clip, JointId, SkeletonFile};
 use crate::source::{
     Bytes, Census, Clips, Game, Input, JointScheme, ReadOptions, Resource, Scratch, Source, survey,
 };
@@ -122,7 +122,7 @@ impl Game for AnvilGame {
         &[".Skeleton", ".forge", ".data"]
     }
 
-    fn skeletons(&self, path: &Path, bytes: &[u8]) -> Option<Result<(Vec<Skeleton>, Vec<String>)>> {
+    fn skeletons(&self, path: &Path, bytes: &[u8]) -> Option<Result<Vec<SkeletonFile>>> {
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         file::probe(&bytes[..bytes.len().min(file::PROBE_SIZE)], &extension)?;
         Some(source::open(path, &ReadOptions::default()).and_then(|source| {
@@ -130,7 +130,9 @@ impl Game for AnvilGame {
             match (all.is_empty(), errors.into_iter().next()) {
                 (true, Some(e)) => Err(e),
                 (true, None) => Err(Error::unsupported("an Anvil file without a Skeleton")),
-                _ => Ok((all, Vec::new())),
+                _ => {
+                    Ok(all.into_iter().map(|skeleton| SkeletonFile { skeleton, notes: Vec::new() }).collect())
+                }
             }
         }))
     }

@@ -1,5 +1,8 @@
 //! .glb and .gltf (glTF 2.0, public specification), read without any glTF library.
 //!
+//! Typed crates read what valid files hold; this reader also tells what is wrong with the others, and shares
+//! nothing with the writer, so that `verify` checks it.
+//!
 //! A .glb, little-endian:
 //!
 //! | Offset | Type | Field |
@@ -13,35 +16,44 @@
 //! view's or w. Normalised integers are `c / max`, the signed ones not below -1. Sparse accessors and compressed
 //! views are refused.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use glam::{DMat4, DQuat, DVec3};
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use glam::{DMat4, DQuat, DVec3, Quat, Vec3};
+use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::games::own::scene::arrange;
 use crate::games::own::scene::{
-    Animation, Basis, Channel, Curve, Format, Joint, Keys, Local, Mode, Node, Numbers, Path, Shown,
+    Animation, Basis, BindPose, Channel, Content, Curve, FileNode, Format, ImportedScene, Joint, Keys, Mode,
+    NodeKind, Numbers, Path, Transform,
 };
+use crate::games::own::skeleton;
 use crate::io::bytes::Cursor;
+use crate::model::Trs;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
     #[serde(default)]
-    nodes: Vec<FileNode>,
+    asset: DocumentAsset,
     #[serde(default)]
-    skins: Vec<FileSkin>,
+    nodes: Vec<DocumentNode>,
     #[serde(default)]
-    animations: Vec<FileAnimation>,
+    skins: Vec<DocumentSkin>,
     #[serde(default)]
-    accessors: Vec<FileAccessor>,
+    animations: Vec<DocumentAnimation>,
     #[serde(default)]
-    buffer_views: Vec<FileView>,
+    accessors: Vec<DocumentAccessor>,
     #[serde(default)]
-    buffers: Vec<FileBuffer>,
+    buffer_views: Vec<DocumentView>,
+    #[serde(default)]
+    buffers: Vec<DocumentBuffer>,
     #[serde(default)]
     meshes: Vec<IgnoredAny>,
     #[serde(default)]
@@ -52,8 +64,13 @@ struct Document {
     scenes: Vec<IgnoredAny>,
 }
 
+#[derive(Deserialize, Default)]
+struct DocumentAsset {
+    generator: Option<String>,
+}
+
 #[derive(Deserialize)]
-struct FileNode {
+struct DocumentNode {
     name: Option<String>,
     #[serde(default)]
     children: Vec<usize>,
@@ -61,42 +78,46 @@ struct FileNode {
     translation: Option<[f64; 3]>,
     rotation: Option<[f64; 4]>,
     scale: Option<[f64; 3]>,
+    mesh: Option<usize>,
+    camera: Option<usize>,
+    skin: Option<usize>,
     extras: Option<Value>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct FileSkin {
+struct DocumentSkin {
     #[serde(default)]
     joints: Vec<usize>,
     inverse_bind_matrices: Option<usize>,
+    skeleton: Option<usize>,
 }
 
 #[derive(Deserialize)]
-struct FileAnimation {
+struct DocumentAnimation {
     name: Option<String>,
     #[serde(default)]
-    channels: Vec<FileChannel>,
+    channels: Vec<DocumentChannel>,
     #[serde(default)]
-    samplers: Vec<FileSampler>,
+    samplers: Vec<DocumentSampler>,
     extras: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct FileChannel {
+struct DocumentChannel {
     sampler: usize,
-    target: FileTarget,
+    target: DocumentTarget,
 }
 
 #[derive(Deserialize)]
-struct FileTarget {
+struct DocumentTarget {
     node: Option<usize>,
     path: String,
     extensions: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct FileSampler {
+struct DocumentSampler {
     input: usize,
     output: usize,
     interpolation: Option<String>,
@@ -104,7 +125,7 @@ struct FileSampler {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct FileAccessor {
+struct DocumentAccessor {
     buffer_view: Option<usize>,
     #[serde(default)]
     byte_offset: usize,
@@ -119,7 +140,7 @@ struct FileAccessor {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct FileView {
+struct DocumentView {
     buffer: usize,
     #[serde(default)]
     byte_offset: usize,
@@ -131,7 +152,7 @@ struct FileView {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct FileBuffer {
+struct DocumentBuffer {
     byte_length: usize,
     uri: Option<String>,
 }
@@ -185,41 +206,51 @@ pub fn chunks(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>)> {
 ///
 /// # Errors
 /// Malformed: no JSON, indices or ranges outside of what is there, key times that do not rise, values that are no
-/// numbers. Unsupported: sparse accessors, compressed views.
-pub fn read(bytes: &[u8], load: &mut dyn FnMut(&str, usize) -> Result<Vec<u8>>) -> Result<Shown> {
+/// numbers. Unsupported: sparse accessors, compressed views. For a skeleton nothing of buffers is an error: bind
+/// poses that cannot be read are named in the notes.
+pub fn read(
+    bytes: &[u8],
+    content: Content,
+    load: &mut dyn FnMut(&str, usize) -> Result<Vec<u8>>,
+) -> Result<ImportedScene> {
     let (json, bin) = chunks(bytes)?;
     let document: Document = serde_json::from_slice(json)
         .map_err(|e| Error::new(ErrorKind::Malformed, format!("found JSON that is no glTF: {e}")))?;
-    let mut loaded: Vec<Option<Vec<u8>>> = Vec::with_capacity(document.buffers.len());
-    for (i, buffer) in document.buffers.iter().enumerate() {
-        loaded.push(match &buffer.uri {
-            Some(uri) => {
-                Some(from_uri(uri, buffer.byte_length, load).map_err(|e| e.in_entry(format!("buffer {i}")))?)
+    let mut notes = Vec::new();
+    let wanted = match content {
+        Content::Animations => vec![true; document.buffers.len()],
+        Content::Skeleton => buffers_of_skins(&document),
+    };
+    let mut buffers = Vec::with_capacity(document.buffers.len());
+    for (i, (buffer, wanted)) in document.buffers.iter().zip(wanted).enumerate() {
+        let data = if wanted { buffer_bytes(i, buffer, bin, load) } else { Ok(Cow::Borrowed(&[][..])) };
+        buffers.push(match (data, content) {
+            (Ok(data), _) => data,
+            (Err(e), Content::Animations) => return Err(e),
+            (Err(e), Content::Skeleton) => {
+                notes.push(format!("buffer {i} is passed over: {e}"));
+                Cow::Borrowed(&[][..])
             }
-            None => None,
         });
     }
-    let mut buffers: Vec<&[u8]> = Vec::with_capacity(loaded.len());
-    for (i, (buffer, loaded)) in document.buffers.iter().zip(&loaded).enumerate() {
-        let data = match (loaded, bin) {
-            (Some(data), _) => data.as_slice(),
-            (None, Some(bin)) if i == 0 => bin,
-            (None, _) => &[],
-        };
-        if data.len() < buffer.byte_length {
-            return Err(bad(
-                format_args!("{} bytes of buffer {i}", data.len()),
-                format_args!("{}", buffer.byte_length),
-            ));
-        }
-        buffers.push(&data[..buffer.byte_length]);
-    }
     let reader = Reader { document: &document, buffers };
-    let nodes = reader.nodes()?;
-    let mut animations = Vec::with_capacity(document.animations.len());
-    for (i, animation) in document.animations.iter().enumerate() {
-        let name = animation.name.clone().unwrap_or_else(|| format!("animation_{i}"));
-        animations.push(reader.animation(&name, animation).map_err(|e| e.in_entry(name.clone()))?);
+    let mut joints = reader.nodes()?;
+    let mut bind_poses = Vec::new();
+    let mut animations = Vec::new();
+    match content {
+        Content::Animations => {
+            for (i, skin) in document.skins.iter().enumerate() {
+                let Some(matrices) = reader.inverse_bind_matrices(i, skin)? else { continue };
+                for (&joint, matrix) in skin.joints.iter().zip(matrices) {
+                    joints[joint].inverse_bind = Some(matrix);
+                }
+            }
+            for (i, animation) in document.animations.iter().enumerate() {
+                let name = animation.name.clone().unwrap_or_else(|| format!("animation_{i}"));
+                animations.push(reader.animation(&name, animation).map_err(|e| e.in_entry(name.clone()))?);
+            }
+        }
+        Content::Skeleton => bind_poses = reader.bind_poses(&mut notes),
     }
     let contents = [
         ("cameras", document.cameras.len()),
@@ -228,7 +259,57 @@ pub fn read(bytes: &[u8], load: &mut dyn FnMut(&str, usize) -> Result<Vec<u8>>) 
         ("scenes", document.scenes.len()),
         ("skins", document.skins.len()),
     ];
-    arrange(Format::Gltf, nodes, animations, contents.into_iter().collect())
+    let scene = ImportedScene {
+        writer: document.asset.generator.clone().unwrap_or_default(),
+        joints,
+        animations,
+        contents: contents.into_iter().collect(),
+        has_animation: document.animations.iter().any(|a| !a.channels.is_empty()),
+        bind_poses,
+        notes,
+        ..ImportedScene::empty(Format::Gltf)
+    };
+    scene.arrange(content)
+}
+
+/// Which buffers hold inverse bind matrices.
+fn buffers_of_skins(document: &Document) -> Vec<bool> {
+    let mut wanted = vec![false; document.buffers.len()];
+    for skin in &document.skins {
+        let accessor = skin.inverse_bind_matrices.and_then(|a| document.accessors.get(a));
+        let view = accessor.and_then(|a| document.buffer_views.get(a.buffer_view?));
+        if let Some(wanted) = view.and_then(|v| wanted.get_mut(v.buffer)) {
+            *wanted = true;
+        }
+    }
+    wanted
+}
+
+/// The stated bytes of buffer `i`.
+fn buffer_bytes<'a>(
+    i: usize,
+    buffer: &DocumentBuffer,
+    bin: Option<&'a [u8]>,
+    load: &mut dyn FnMut(&str, usize) -> Result<Vec<u8>>,
+) -> Result<Cow<'a, [u8]>> {
+    let wanted = buffer.byte_length;
+    let data = match (&buffer.uri, bin) {
+        (Some(uri), _) => {
+            Cow::Owned(from_uri(uri, wanted, load).map_err(|e| e.in_entry(format!("buffer {i}")))?)
+        }
+        (None, Some(bin)) if i == 0 => Cow::Borrowed(bin),
+        (None, _) => Cow::Borrowed(&[][..]),
+    };
+    if data.len() < wanted {
+        return Err(bad(format_args!("{} bytes of buffer {i}", data.len()), format_args!("{wanted}")));
+    }
+    Ok(match data {
+        Cow::Borrowed(data) => Cow::Borrowed(&data[..wanted]),
+        Cow::Owned(mut data) => {
+            data.truncate(wanted);
+            Cow::Owned(data)
+        }
+    })
 }
 
 /// Flat values of an accessor.
@@ -245,29 +326,33 @@ impl Array {
 
 struct Reader<'a> {
     document: &'a Document,
-    buffers: Vec<&'a [u8]>,
+    buffers: Vec<Cow<'a, [u8]>>,
 }
 
 impl Reader<'_> {
-    fn nodes(&self) -> Result<Vec<Node>> {
+    fn nodes(&self) -> Result<Vec<Joint>> {
         let files = &self.document.nodes;
-        let mut nodes: Vec<Node> = Vec::with_capacity(files.len());
+        let mut nodes: Vec<Joint> = Vec::with_capacity(files.len());
         for (i, file) in files.iter().enumerate() {
-            nodes.push(Node {
-                joint: Joint {
-                    name: file.name.clone().unwrap_or_else(|| format!("node_{i}")),
-                    parent: None,
-                    rest: rest(file).map_err(|e| e.in_entry(format!("node {i}")))?,
-                    inverse_bind: None,
-                    extras: file.extras.clone(),
+            let draws_nothing = file.mesh.is_none() && file.camera.is_none();
+            nodes.push(Joint {
+                name: file.name.clone().unwrap_or_else(|| format!("node_{i}")),
+                parent: None,
+                rest: rest(file).map_err(|e| e.in_entry(format!("node {i}")))?,
+                inverse_bind: None,
+                extras: file.extras.clone(),
+                file: FileNode {
+                    index: i,
+                    is_named: file.name.is_some(),
+                    kind: if draws_nothing { NodeKind::Empty } else { NodeKind::Other },
+                    transform: file_transform(file),
                 },
-                wanted: false,
             });
         }
         for (i, file) in files.iter().enumerate() {
             for &child in &file.children {
                 match nodes.get_mut(child) {
-                    Some(node) if node.joint.parent.is_none() => node.joint.parent = Some(i),
+                    Some(node) if node.parent.is_none() => node.parent = Some(i),
                     Some(_) => {
                         return Err(bad(format_args!("node {child} below two nodes"), "one parent"));
                     }
@@ -281,38 +366,64 @@ impl Reader<'_> {
             }
         }
         for (i, skin) in self.document.skins.iter().enumerate() {
-            let binds = match skin.inverse_bind_matrices {
-                Some(accessor) => {
-                    let array = self.accessor(accessor)?;
-                    if array.width != 16 || array.values.len() / 16 < skin.joints.len() {
-                        return Err(bad(
-                            format_args!("inverse bind matrices of skin {i} that do not fit"),
-                            format_args!("{} matrices", skin.joints.len()),
-                        ));
-                    }
-                    Some(array)
-                }
-                None => None,
-            };
-            for (k, &joint) in skin.joints.iter().enumerate() {
+            for &joint in &skin.joints {
                 let Some(node) = nodes.get_mut(joint) else {
                     return Err(bad(
                         format_args!("joint {joint} of skin {i}"),
                         format_args!("one of the {} nodes", files.len()),
                     ));
                 };
-                node.wanted = true;
-                if let Some(binds) = &binds {
-                    let mut m = [0.0; 16];
-                    m.copy_from_slice(&binds.values[k * 16..k * 16 + 16]);
-                    node.joint.inverse_bind = Some(DMat4::from_cols_array(&m));
-                }
+                node.file.kind = NodeKind::Joint;
             }
         }
         Ok(nodes)
     }
 
-    fn animation(&self, name: &str, file: &FileAnimation) -> Result<Animation> {
+    /// One matrix a joint of skin `i`; `None` where the file gives none.
+    fn inverse_bind_matrices(&self, i: usize, skin: &DocumentSkin) -> Result<Option<Vec<DMat4>>> {
+        let Some(accessor) = skin.inverse_bind_matrices else { return Ok(None) };
+        let array = self.accessor(accessor)?;
+        if array.width != 16 || array.values.len() / 16 < skin.joints.len() {
+            return Err(bad(
+                format_args!("inverse bind matrices of skin {i} that do not fit"),
+                format_args!("{} matrices", skin.joints.len()),
+            ));
+        }
+        let (matrices, _) = array.values.as_chunks();
+        Ok(Some(matrices.iter().take(skin.joints.len()).map(DMat4::from_cols_array).collect()))
+    }
+
+    /// The bind pose of each skin that has one. Matrices that are all the identity say nothing: it is what the
+    /// specification puts where there are none.
+    fn bind_poses(&self, notes: &mut Vec<String>) -> Vec<BindPose> {
+        let mut meshes: Vec<Vec<usize>> = vec![Vec::new(); self.document.skins.len()];
+        for (n, node) in self.document.nodes.iter().enumerate() {
+            if let (Some(_), Some(list)) = (node.mesh, node.skin.and_then(|s| meshes.get_mut(s))) {
+                list.push(n);
+            }
+        }
+        let mut poses = Vec::new();
+        for (i, (skin, mut spaces)) in self.document.skins.iter().zip(meshes).enumerate() {
+            let inverse = match self.inverse_bind_matrices(i, skin) {
+                Ok(Some(inverse)) => inverse,
+                Ok(None) => continue,
+                Err(e) => {
+                    notes.push(format!("the bind pose of skin {i} is passed over: {e}"));
+                    continue;
+                }
+            };
+            if inverse.len() > 1 && inverse.iter().all(|m| *m == DMat4::IDENTITY) {
+                continue;
+            }
+            let pairs = skin.joints.iter().zip(inverse).map(|(j, m)| (*j, m.inverse()));
+            let joints = pairs.filter(|(_, m)| m.is_finite() && m.determinant().abs() > 0.0).collect();
+            spaces.extend(skin.skeleton.filter(|n| *n < self.document.nodes.len()));
+            poses.push(BindPose { joints, spaces, in_scene: false });
+        }
+        poses
+    }
+
+    fn animation(&self, name: &str, file: &DocumentAnimation) -> Result<Animation> {
         let mut out = Animation {
             name: name.to_owned(),
             length_s: 0.0,
@@ -326,7 +437,12 @@ impl Reader<'_> {
         Ok(out)
     }
 
-    fn channel(&self, file: &FileAnimation, channel: &FileChannel, out: &mut Animation) -> Result<()> {
+    fn channel(
+        &self,
+        file: &DocumentAnimation,
+        channel: &DocumentChannel,
+        out: &mut Animation,
+    ) -> Result<()> {
         let Some(sampler) = file.samplers.get(channel.sampler) else {
             return Err(bad(
                 format_args!("sampler {}", channel.sampler),
@@ -512,7 +628,7 @@ fn unit(q: DQuat) -> Result<DQuat> {
     }
 }
 
-fn rest(node: &FileNode) -> Result<Local> {
+fn rest(node: &DocumentNode) -> Result<Transform> {
     let (scale, rotation, translation) = match node.matrix {
         Some(m) => {
             let m = DMat4::from_cols_array(&m);
@@ -530,11 +646,31 @@ fn rest(node: &FileNode) -> Result<Local> {
     if !(scale.is_finite() && translation.is_finite()) {
         return Err(bad("a transform that is no number", "numbers"));
     }
-    Ok(Local {
+    Ok(Transform {
         translation: Basis::GLTF.translation(translation),
         rotation: Basis::GLTF.rotation(unit(rotation)?),
         scale: Basis::GLTF.scale(scale),
     })
+}
+
+/// The node's transform in the file's space, in f32 as glTF states it: what this project wrote comes back to the
+/// bit.
+fn file_transform(node: &DocumentNode) -> Trs {
+    if let Some(m) = node.matrix {
+        return skeleton::decomposed(&DMat4::from_cols_array(&m.map(|v| f64::from(v as f32))), 1e-6);
+    }
+    let vector = |v: [f64; 3]| Vec3::from_array(v.map(|v| v as f32));
+    let q = Quat::from_array(node.rotation.unwrap_or([0.0, 0.0, 0.0, 1.0]).map(|v| v as f32));
+    Trs {
+        translation: vector(node.translation.unwrap_or_default()),
+        // Unit but for the rounding to f32.
+        rotation: if (q.length_squared() - 1.0).abs() < 4e-7 {
+            q
+        } else {
+            q.as_dquat().normalize().as_quat()
+        },
+        scale: vector(node.scale.unwrap_or([1.0; 3])),
+    }
 }
 
 /// Bytes of a `data:` URI, or of the file that a relative one names.
@@ -547,53 +683,26 @@ fn from_uri(
         let Some((_, text)) = data.split_once(";base64,") else {
             return Err(Error::unsupported("a data URI that is not base64"));
         };
-        return base64(text.as_bytes());
+        return BASE64.decode(text).map_err(|e| bad(e, "base64"));
     }
     load(&percent_decode(uri)?, wanted)
 }
 
-fn base64(text: &[u8]) -> Result<Vec<u8>> {
-    let text = text.strip_suffix(b"==").or(text.strip_suffix(b"=")).unwrap_or(text);
-    let mut out = Vec::with_capacity(text.len() / 4 * 3 + 2);
-    let (mut word, mut bits) = (0u32, 0);
-    for (i, c) in text.iter().enumerate() {
-        let six = match c {
-            b'A'..=b'Z' => c - b'A',
-            b'a'..=b'z' => c - b'a' + 26,
-            b'0'..=b'9' => c - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return Err(Error::malformed(i as u64, format_args!("byte 0x{c:02X}"), "a digit of base64")),
-        };
-        word = word << 6 | u32::from(six);
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            out.push((word >> bits) as u8);
-            word &= (1 << bits) - 1;
-        }
-    }
-    Ok(out)
-}
+/// With or without padding: files have both.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
 
+/// The name of the file that a relative URI names.
+///
+/// # Errors
+/// Malformed: no UTF-8.
 pub(crate) fn percent_decode(uri: &str) -> Result<String> {
-    let bytes = uri.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut i = 0;
-    while i < bytes.len() {
-        let digit = |k: usize| bytes.get(k).and_then(|b| (*b as char).to_digit(16));
-        match (bytes[i], digit(i + 1), digit(i + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                out.push((high * 16 + low) as u8);
-                i += 3;
-            }
-            (b, ..) => {
-                out.push(b);
-                i += 1;
-            }
-        }
-    }
-    String::from_utf8(out).map_err(|_| bad("a URI that is no UTF-8", "text"))
+    let text = percent_decode_str(uri).decode_utf8().map_err(|_| bad("a URI that is no UTF-8", "text"))?;
+    Ok(text.into_owned())
 }
 
 #[cfg(test)]
@@ -605,13 +714,17 @@ mod tests {
     }
 
     #[test]
-    fn base64_of_the_rfc() {
+    fn data_uris_with_and_without_padding() {
         for (text, plain) in
-            [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9vYmFy", "foobar")]
+            [("", ""), ("Zg==", "f"), ("Zg", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9vYmFy", "foobar")]
         {
-            assert_eq!(base64(text.as_bytes()).unwrap(), plain.as_bytes());
+            let uri = format!("data:application/gltf-buffer;base64,{text}");
+            assert_eq!(from_uri(&uri, 0, &mut none).unwrap(), plain.as_bytes());
         }
-        assert!(base64(b"a*b").is_err());
+        assert!(from_uri("data:;base64,a*b", 0, &mut none).is_err());
+        assert!(from_uri("data:,text", 0, &mut none).is_err());
+        assert_eq!(percent_decode("a%20b%2Fc%").unwrap(), "a b/c%");
+        assert!(percent_decode("%FF").is_err());
     }
 
     #[test]
@@ -630,7 +743,7 @@ mod tests {
                 {"bufferView":0,"componentType":5126,"count":4611686018427387904,"type":"VEC4"}]}"#;
         let document: Document = serde_json::from_str(text).unwrap();
         let data = from_uri(document.buffers[0].uri.as_deref().unwrap(), 8, &mut none).unwrap();
-        let reader = Reader { document: &document, buffers: vec![&data] };
+        let reader = Reader { document: &document, buffers: vec![Cow::Borrowed(&data)] };
         let values = |i| reader.accessor(i).map(|a| a.values);
         assert_eq!(values(0).unwrap(), [1.0, -1.0]);
         assert_eq!(values(1).unwrap(), [127.0 / 255.0, 129.0 / 255.0]);
@@ -646,8 +759,11 @@ mod tests {
     fn loops_and_two_parents_are_refused() {
         for nodes in [r#"[{"children":[1]},{"children":[0]}]"#, r#"[{"children":[1]},{},{"children":[1]}]"#] {
             let text = format!(r#"{{"nodes":{nodes}}}"#);
-            assert_eq!(read(text.as_bytes(), &mut none).unwrap_err().kind(), ErrorKind::Malformed);
+            assert_eq!(
+                read(text.as_bytes(), Content::Animations, &mut none).unwrap_err().kind(),
+                ErrorKind::Malformed
+            );
         }
-        assert!(read(br#"{"nodes":[{"children":[7]}]}"#, &mut none).is_err());
+        assert!(read(br#"{"nodes":[{"children":[7]}]}"#, Content::Animations, &mut none).is_err());
     }
 }

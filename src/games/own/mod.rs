@@ -3,12 +3,10 @@
 pub mod fbx;
 mod fbx_records;
 pub mod gltf;
-pub mod json;
 pub mod open;
+mod rest_pose;
 pub mod scene;
 pub mod skeleton;
-pub mod skeleton_fbx;
-pub mod skeleton_gltf;
 
 /// Endings of the files that are read, with the dot.
 pub const ENDINGS: &[&str] = &[".glb", ".gltf", ".fbx"];

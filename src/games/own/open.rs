@@ -1,14 +1,10 @@
-//! The reading-back side: what a written file shows, told by readers that share nothing with the writers.
+//! Opens a file of the user: its first bytes tell the reader, which makes an imported scene of it.
 //!
 //! ```text
-//! .glb / .gltf - gltf -+
-//!                      +-> Shown - evaluate -> verify (against the source), diff (against another file)
-//! .fbx --------- fbx --+
+//! .glb / .gltf - gltf -+                 +-> skeleton: what --skeleton takes
+//!                      +-> ImportedScene-+
+//! .fbx --------- fbx --+                 +-> compare: verify (against the source), diff (against another file)
 //! ```
-//!
-//! [`Shown`] is what a player sees: joints with parents and rest poses, animations with curves, in the source's
-//! space (Z up, metres). [`evaluate`] plays it by the file's own rules (glTF slerps, FBX goes along three
-//! angles), in f64.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -16,18 +12,18 @@ use std::path::{Component, Path, PathBuf};
 
 use walkdir::WalkDir;
 
-use super::scene::Shown;
-use super::{fbx, gltf};
-
 use crate::error::{Error, Result};
+use crate::games::own::scene::{Content, ImportedScene};
+use crate::games::own::{fbx, gltf};
 
 /// Reads a file that was written: .glb, .gltf with what it points at, or .fbx. Its first bytes tell which.
 ///
 /// # Errors
 /// Io; malformed or unsupported content, with the file's name.
-pub fn open(path: &Path) -> Result<Shown> {
+pub fn open(path: &Path) -> Result<ImportedScene> {
     let bytes = fs::read(path).map_err(|e| Error::io("cannot be read", e).in_file(path))?;
-    read(&bytes, &mut |uri, bytes| beside(path, uri, bytes)).map_err(|e| e.in_file(path))
+    read(&bytes, Content::Animations, &mut |uri, wanted| beside(path, uri, wanted))
+        .map_err(|e| e.in_file(path))
 }
 
 /// Reads a file in memory. `load` gives the bytes of what it points at, by its decoded relative URI and how many
@@ -35,12 +31,19 @@ pub fn open(path: &Path) -> Result<Shown> {
 ///
 /// # Errors
 /// Malformed or unsupported content.
-pub fn read(bytes: &[u8], load: &mut dyn FnMut(&str, usize) -> Result<Vec<u8>>) -> Result<Shown> {
-    if bytes.starts_with(fbx::MAGIC) { fbx::read(bytes) } else { gltf::read(bytes, load) }
+pub fn read(
+    bytes: &[u8],
+    content: Content,
+    load: &mut dyn FnMut(&str, usize) -> Result<Vec<u8>>,
+) -> Result<ImportedScene> {
+    if bytes.starts_with(fbx::MAGIC) { fbx::read(bytes, content) } else { gltf::read(bytes, content, load) }
 }
 
-/// Reads `wanted` bytes of the file that `uri` names beside `path`.
-fn beside(path: &Path, uri: &str, wanted: usize) -> Result<Vec<u8>> {
+/// Reads `wanted` bytes of the file that `uri` names beside `path`; fewer where it is shorter.
+///
+/// # Errors
+/// Unsupported: a URI that leads out of the folder. Io.
+pub fn beside(path: &Path, uri: &str, wanted: usize) -> Result<Vec<u8>> {
     let relative = Path::new(uri);
     if uri.contains(':')
         || !relative.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir))

@@ -1,6 +1,8 @@
-//! What a file shows, whatever its format.
+//! The imported scene: what a file of the user holds, whatever its format.
 //!
-//! Space: right-handed, Z up, metres, as the source's. Quaternions are x, y, z, w and unit.
+//! Space: right-handed, Z up, metres, as the source's. Quaternions are x, y, z, w and unit. Only
+//! [`FileNode::transform`] and [`BindPose`] keep the file's own space, for skeletons: they are turned there by
+//! rules that look at the whole file.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +10,16 @@ use glam::{DAffine3, DMat4, DQuat, DVec3};
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::model::Trs;
+
+/// How much of a file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Joints and animations, without what stands apart from both. What cannot be played exactly is refused.
+    Animations,
+    /// All nodes and their bind poses. Animations are not read, so that nothing about them is refused.
+    Skeleton,
+}
 
 /// Which format a file has: it says how its clock rounds instants, and whether two files can be held against
 /// each other key by key.
@@ -35,7 +47,7 @@ impl Format {
 
 /// A parent-local transform in f64: scale, then rotation, then translation.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Local {
+pub struct Transform {
     /// Metres.
     pub translation: DVec3,
     /// Unit.
@@ -44,10 +56,10 @@ pub struct Local {
     pub scale: DVec3,
 }
 
-impl Local {
+impl Transform {
     /// No change.
-    pub const IDENTITY: Local =
-        Local { translation: DVec3::ZERO, rotation: DQuat::IDENTITY, scale: DVec3::ONE };
+    pub const IDENTITY: Transform =
+        Transform { translation: DVec3::ZERO, rotation: DQuat::IDENTITY, scale: DVec3::ONE };
 
     /// As an affine map.
     #[inline]
@@ -64,11 +76,49 @@ pub struct Joint {
     /// Index of its parent, always before it.
     pub parent: Option<usize>,
     /// Its own transform.
-    pub rest: Local,
+    pub rest: Transform,
     /// Inverse bind matrix as the file states it (glTF).
     pub inverse_bind: Option<DMat4>,
     /// Its extras.
     pub extras: Option<Value>,
+    /// How the file states it.
+    pub file: FileNode,
+}
+
+/// A node as the file states it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileNode {
+    /// Its place among the nodes of the file.
+    pub index: usize,
+    /// Whether the file gives it a name.
+    pub is_named: bool,
+    /// What it is for.
+    pub kind: NodeKind,
+    /// Its own transform in the file's space and units; may hold values that are no numbers.
+    pub transform: Trs,
+}
+
+/// What a node is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeKind {
+    /// A joint of a skin (glTF) or a limb (FBX).
+    Joint,
+    /// Draws nothing: a joint in a file that declares none.
+    Empty,
+    /// A mesh, a camera and the like.
+    Other,
+}
+
+/// Where joints stood when something was bound to them: a skin of glTF, a skin or a bind pose of FBX.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BindPose {
+    /// (index into [`ImportedScene::joints`], joint to the space of the pose), in the file's units. Each matrix
+    /// is finite and can be inverted.
+    pub joints: Vec<(usize, DMat4)>,
+    /// Indices of nodes whose space may be that of the pose, where the format leaves it open (glTF).
+    pub spaces: Vec<usize>,
+    /// Whether the pose stands in the scene's space for sure (FBX).
+    pub in_scene: bool,
 }
 
 /// What of a joint a channel moves.
@@ -301,7 +351,7 @@ impl Curve {
 /// One moving property of one joint.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Channel {
-    /// Index into [`Shown::joints`].
+    /// Index into [`ImportedScene::joints`].
     pub joint: usize,
     /// What of it.
     pub path: Path,
@@ -355,50 +405,115 @@ impl Animation {
     }
 }
 
-/// All that a file shows.
+/// What a file holds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shown {
+pub struct ImportedScene {
     /// Its format.
     pub format: Format,
+    /// The program that wrote it, as the file calls it.
+    pub writer: String,
+    /// Whether the file's own space has Z up.
+    pub is_z_up: bool,
+    /// Metres in a unit of the file.
+    pub metres: f64,
     /// Parents before children.
     pub joints: Vec<Joint>,
     /// In the file's order.
     pub animations: Vec<Animation>,
     /// How many things of other kinds it holds: meshes, skins, materials and so on.
     pub contents: BTreeMap<&'static str, usize>,
+    /// Whether it holds animation, read or not.
+    pub has_animation: bool,
+    /// In the file's order. Empty unless [`Content::Skeleton`] was asked for.
+    pub bind_poses: Vec<BindPose>,
+    /// What was passed over, one sentence each.
+    pub notes: Vec<String>,
 }
 
-impl Shown {
+impl ImportedScene {
+    /// A scene without anything in it.
+    pub fn empty(format: Format) -> Self {
+        ImportedScene {
+            format,
+            writer: String::new(),
+            is_z_up: false,
+            metres: 1.0,
+            joints: Vec::new(),
+            animations: Vec::new(),
+            contents: BTreeMap::new(),
+            has_animation: false,
+            bind_poses: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     /// Index of the first joint of a name.
     pub fn joint(&self, name: &str) -> Option<usize> {
         self.joints.iter().position(|j| j.name == name)
     }
 }
 
-/// A node as a reader finds it, before [`arrange`].
-#[derive(Debug)]
-pub(super) struct Node {
-    pub joint: Joint,
-    /// Whether it is wanted for itself: a joint, or animated.
-    pub wanted: bool,
+impl ImportedScene {
+    /// Puts the nodes parents first and makes channels and bind poses point at the result. With
+    /// [`Content::Animations`], only joints, what is animated and all above them stay (all nodes, where there
+    /// are none). Channels are sorted; of two for one property the first stays.
+    ///
+    /// # Errors
+    /// Malformed: nodes in a loop.
+    pub(super) fn arrange(mut self, content: Content) -> Result<Self> {
+        let order = parents_first(&self.joints)?;
+        let mut wanted = vec![content == Content::Skeleton; self.joints.len()];
+        for (wanted, joint) in wanted.iter_mut().zip(&self.joints) {
+            *wanted |= joint.file.kind == NodeKind::Joint;
+        }
+        for channel in self.animations.iter().flat_map(|a| &a.channels) {
+            wanted[channel.joint] = true;
+        }
+        if wanted.iter().all(|w| !w) {
+            wanted.fill(true);
+        }
+        for &i in order.iter().rev() {
+            if let (true, Some(p)) = (wanted[i], self.joints[i].parent) {
+                wanted[p] = true;
+            }
+        }
+        let mut place = vec![None; self.joints.len()];
+        let mut nodes: Vec<Option<Joint>> = self.joints.into_iter().map(Some).collect();
+        let mut joints = Vec::new();
+        for i in order.into_iter().filter(|i| wanted[*i]) {
+            let Some(mut joint) = nodes[i].take() else { continue };
+            joint.parent = joint.parent.and_then(|p| place[p]);
+            place[i] = Some(joints.len());
+            joints.push(joint);
+        }
+        self.joints = joints;
+        for animation in &mut self.animations {
+            animation.channels.retain_mut(|c| match place[c.joint] {
+                Some(joint) => {
+                    c.joint = joint;
+                    true
+                }
+                None => false,
+            });
+            animation.channels.sort_by_key(|c| (c.joint, c.path));
+            animation.channels.dedup_by_key(|c| (c.joint, c.path));
+            animation.numbers.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        for pose in &mut self.bind_poses {
+            pose.joints = pose.joints.iter().filter_map(|(i, m)| Some((place[*i]?, *m))).collect();
+            pose.spaces = pose.spaces.iter().filter_map(|i| place[*i]).collect();
+        }
+        Ok(self)
+    }
 }
 
-/// Picks the wanted nodes with all above them (all, where none is wanted), puts parents first, and makes the
-/// channels point at the result. Sorts channels; of two for one property the first stays.
-///
-/// # Errors
-/// Nodes in a loop.
-pub(super) fn arrange(
-    format: Format,
-    nodes: Vec<Node>,
-    mut animations: Vec<Animation>,
-    contents: BTreeMap<&'static str, usize>,
-) -> Result<Shown> {
+/// Indices of all nodes, each behind its parent and before its parent's next child.
+fn parents_first(nodes: &[Joint]) -> Result<Vec<usize>> {
     let mut order = Vec::with_capacity(nodes.len());
     let mut children = vec![Vec::new(); nodes.len()];
     let mut stack = Vec::new();
     for (i, node) in nodes.iter().enumerate().rev() {
-        match node.joint.parent {
+        match node.parent {
             Some(p) if p < nodes.len() => children[p].push(i),
             _ => stack.push(i),
         }
@@ -413,41 +528,5 @@ pub(super) fn arrange(
             format!("found {} nodes among their own ancestors, expected a forest", nodes.len() - order.len()),
         ));
     }
-    let mut wanted: Vec<bool> = nodes.iter().map(|n| n.wanted).collect();
-    for animation in &animations {
-        animation.channels.iter().for_each(|c| wanted[c.joint] = true);
-    }
-    if wanted.iter().all(|w| !w) {
-        wanted.fill(true);
-    }
-    for &i in order.iter().rev() {
-        if let (true, Some(p)) = (wanted[i], nodes[i].joint.parent) {
-            wanted[p] = true;
-        }
-    }
-    let mut place = vec![None; nodes.len()];
-    let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
-    let mut joints = Vec::new();
-    for i in order {
-        if !wanted[i] {
-            continue;
-        }
-        let Some(Node { mut joint, .. }) = nodes[i].take() else { continue };
-        joint.parent = joint.parent.and_then(|p| place[p]);
-        place[i] = Some(joints.len());
-        joints.push(joint);
-    }
-    for animation in &mut animations {
-        animation.channels.retain_mut(|c| match place[c.joint] {
-            Some(joint) => {
-                c.joint = joint;
-                true
-            }
-            None => false,
-        });
-        animation.channels.sort_by_key(|c| (c.joint, c.path));
-        animation.channels.dedup_by_key(|c| (c.joint, c.path));
-        animation.numbers.sort_by(|a, b| a.name.cmp(&b.name));
-    }
-    Ok(Shown { format, joints, animations, contents })
+    Ok(order)
 }

@@ -16,13 +16,12 @@ use std::path::Path;
 use container::{rpf7, rsc7};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::model::naming::{JointNames, fallback_name};
 use crate::error::{Error, Result};
-use crate::model::{Clip, JointId, Skeleton, Trs, Warning, WarningKind};
+use crate::model::naming::{JointNames, fallback_name};
+use crate::model::{Clip, JointId, Skeleton, SkeletonFile, Trs, Warning, WarningKind};
 use crate::report::manifest::ClipRow;
 use crate::source::{
-    Census, Clips, Export, Game, Input, JointScheme, Names, PoseRules, ReadOptions, Resource, Scratch,
-    Source,
+    Census, Clips, Export, Game, Input, JointScheme, Names, PoseRules, ReadOptions, Resource, Scratch, Source,
 };
 
 /// GTA V.
@@ -49,12 +48,6 @@ struct Unpacked(Vec<u8>);
 impl JointScheme for GtaV {
     fn joint_id(&self, name: &str) -> JointId {
         if name == "root_motion" { JointId::RootMotion } else { JointId::RageTag(names::tag_of_name(name)) }
-    }
-
-    /// A root bone has tag 0 whatever it is called (notes, 9), where it is alone and no ped's.
-    fn lone_root_id(&self, name: &str) -> Option<JointId> {
-        let is_named = names::ped_bone_by_name(name).is_some() || name.starts_with("tag_");
-        (!is_named).then_some(JointId::RageTag(0))
     }
 
     fn known_rest(&self, name: &str) -> Option<Trs> {
@@ -119,7 +112,7 @@ impl Game for GtaV {
         &[".yft", ".ydr", ".ydd", ".xml"]
     }
 
-    fn skeletons(&self, path: &Path, bytes: &[u8]) -> Option<Result<(Vec<Skeleton>, Vec<String>)>> {
+    fn skeletons(&self, path: &Path, bytes: &[u8]) -> Option<Result<Vec<SkeletonFile>>> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).trim_ascii_start();
         let file = if text.starts_with(b"<") {
@@ -133,7 +126,11 @@ impl Game for GtaV {
         } else {
             return None;
         };
-        Some(file.map(|file| (vec![file.skeleton], file.notes)))
+        Some(file.map(|file| vec![file]))
+    }
+
+    fn skeleton_of_names(&self, skeleton: Skeleton) -> Result<Skeleton> {
+        skeleton::with_root_tag(skeleton)
     }
 
     fn default_skeleton_key(&self, clips: &[Clip]) -> Option<u128> {

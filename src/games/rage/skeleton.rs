@@ -23,11 +23,10 @@
 use glam::{DQuat, Quat, Vec3};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::games::own::skeleton::SkeletonFile;
 use crate::games::rage::container::rsc7::{ROOT, Resource};
 use crate::games::rage::names as rage;
 use crate::io::bytes::Cursor;
-use crate::model::{Joint, JointId, Skeleton, Trs};
+use crate::model::{Joint, JointId, Skeleton, SkeletonFile, Trs};
 
 const BONE_SIZE: usize = 80;
 /// Drawables of a dictionary or fragment that are looked into.
@@ -87,6 +86,24 @@ pub fn read(resource: &Resource<'_>, name: &str) -> Result<SkeletonFile> {
     }
     let skeleton = build(name, bones, &mut notes)?;
     Ok(SkeletonFile { skeleton, notes })
+}
+
+/// Gives the only root tag 0 where names alone were known: a root bone has tag 0 whatever it is called (notes, 9),
+/// but where its name is a ped bone's or a tag.
+///
+/// # Errors
+/// None in practice.
+pub fn with_root_tag(skeleton: Skeleton) -> Result<Skeleton> {
+    let mut roots = skeleton.joints().iter().enumerate().filter(|(_, j)| j.parent.is_none());
+    let (Some((i, root)), None) = (roots.next(), roots.next()) else { return Ok(skeleton) };
+    let name = root.name.as_deref().unwrap_or_default();
+    let is_named = rage::ped_bone_by_name(name).is_some() || name.starts_with("tag_");
+    if is_named || root.id == JointId::RootMotion {
+        return Ok(skeleton);
+    }
+    let mut joints = skeleton.joints().to_vec();
+    joints[i].id = JointId::RageTag(0);
+    Skeleton::new(skeleton.name, joints)
 }
 
 fn pointer_at(resource: &Resource<'_>, at: u64, what: &str) -> Result<u64> {

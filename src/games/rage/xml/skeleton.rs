@@ -7,9 +7,9 @@
 //! ```
 
 use crate::error::{Error, Result};
-use crate::games::own::skeleton::SkeletonFile;
 use crate::games::rage::skeleton::{Bone, build};
 use crate::games::rage::xml::tree::{Element, Xml};
+use crate::model::SkeletonFile;
 
 /// Reads the skeleton of an XML form: of several the one with most bones, the first of equals.
 ///

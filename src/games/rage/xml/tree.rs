@@ -1,4 +1,7 @@
 //! A small tree over an XML text: what CodeWalker's forms need. Nothing is copied but text with entities.
+//!
+//! The events are quick-xml's, the tree is kept here: every error names a byte offset in the file, which
+//! roxmltree gives as line and column, and long lists of numbers stay slices of the text until they are asked for.
 
 use std::borrow::Cow;
 use std::fmt::Display;

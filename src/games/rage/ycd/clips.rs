@@ -15,11 +15,11 @@ use crate::games::rage::ycd::dictionary::{
     Animation, AttributeValue, ClipProperty, ClipRecord, Dictionary, Part, TrackFormat, TrackId,
 };
 use crate::games::rage::ycd::sequence::Coding;
-use crate::source::Clips;
 use crate::model::{
     Clip, ClipId, Clock, Curve, EDGE_S, Event, Interpolation, Joint, JointId, OtherTrack, Positions,
     Property, Skeleton, Target, Timeline, Track, Trs, Values, Warning, WarningKind, Window,
 };
+use crate::source::Clips;
 
 /// The game's name in extras and manifest.
 pub const GAME: &str = "GTAV";
