@@ -5,15 +5,7 @@
 //! The inputs are made once, below target/bench-inputs, at a part of the game's size that is printed:
 //! `ANIM2GLTF_BENCH_SCALE=1` makes them whole.
 
-#[path = "../tests/support/big.rs"]
-mod big;
-#[path = "../tests/support/anvil_clip.rs"]
-mod clips;
-#[path = "../tests/support/anvil_container.rs"]
-mod containers;
-#[path = "../tests/support/ycd_writer.rs"]
-mod ycd;
-
+use anim2gltf_testkit::big;
 use std::fs;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -26,7 +18,7 @@ use anim2gltf::formats::format::{Format, Options};
 use anim2gltf::games::anvil::container::file as anvil;
 use anim2gltf::games::rage::container::rsc7;
 use anim2gltf::report::census as check;
-use containers::Pack;
+use anim2gltf_testkit::anvil_container::Pack;
 use rayon::prelude::*;
 
 // As the program.

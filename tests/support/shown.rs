@@ -1,5 +1,4 @@
 //! Clips and a rig that tests of the reading-back side write, and edits of a written .gltf.
-#![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,5 @@
 //! `diff`: one change in a copy is found and named, whichever channel, joint or event it is in; what means
 //! nothing is passed over.
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/shown.rs"]
-mod shown;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -11,9 +7,9 @@ use std::process::{Command, Output};
 use anim2gltf::compare::diff::{ClipDiff, FileDiff, Options, Outcome, Status, diff};
 use anim2gltf::formats::format::Format;
 use anim2gltf::model::{Interpolation, JointId, Values};
+use anim2gltf_testkit::shown::{Doc, clips, options, prepared, write};
 use glam::{DQuat, DVec3};
 use serde_json::{Value, json};
-use shown::{Doc, clips, options, prepared, write};
 
 const TICK_S: f32 = 1.0 / 60.0;
 

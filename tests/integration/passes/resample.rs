@@ -1,5 +1,4 @@
 //! Passes over clips, against evaluators that are written here and nowhere else.
-#![allow(clippy::unwrap_used)]
 
 use anim2gltf::model::*;
 use anim2gltf::passes::*;

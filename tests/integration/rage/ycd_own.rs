@@ -1,8 +1,6 @@
 //! Dictionaries that the project writes itself, through the reader and through the whole program: every value
 //! that was packed comes back, and each odd thing is taken as the notes and the issue say. Needs no other folder.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
@@ -11,9 +9,9 @@ use anim2gltf::games::rage::ycd;
 use anim2gltf::games::rage::ycd::clips::Clips;
 use anim2gltf::model::{Clip, JointId, Property as Moves, Track as Curve, Values};
 use anim2gltf::{Error, ErrorKind};
+use anim2gltf_testkit::glb::Glb;
+use anim2gltf_testkit::ycd_writer::{self as own, *};
 use serde_json::{Value, json};
-use support::glb::Glb;
-use support::ycd_writer::{self as own, *};
 
 const ROOT: u16 = 0;
 const PELVIS: u16 = 11816;

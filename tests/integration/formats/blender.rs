@@ -1,8 +1,6 @@
 //! Blender imports the GLBs: one armature, the right bones, an action a clip, and head, hands and feet where the
 //! library's own forward kinematics puts them.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -73,10 +71,10 @@ fn case(input: &Path, out: &Path) -> Case {
 
 #[test]
 fn blender_shows_what_the_library_computes() {
-    let Some(python) = support::tool("ANIM2GLTF_BLENDER_PYTHON") else { return };
+    let Some(python) = anim2gltf_testkit::tool("ANIM2GLTF_BLENDER_PYTHON") else { return };
     let out = tempfile::tempdir().expect("a folder");
     let mut inputs = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/golden/sample.ycd"))];
-    if let Some(shared) = support::shared() {
+    if let Some(shared) = anim2gltf_testkit::shared() {
         inputs.extend(
             [
                 "corpus/ycd/custom@gangnamstyle.ycd",

@@ -1,9 +1,15 @@
-//! What the tests share. `shared()` finds the folder of inputs with right values, `tool()` what make installs.
-#![allow(dead_code)]
+//! What tests, benches and examples share: writers of inputs, readers of outputs, made from the format notes.
+//!
+//! `shared()` finds the folder of inputs with right values, `tool()` what make installs.
 
+pub mod anvil_clip;
+pub mod anvil_container;
+pub mod big;
+pub mod evaluator;
 pub mod glb;
 pub mod khronos;
 pub mod sample;
+pub mod shown;
 pub mod ycd_writer;
 
 use std::path::PathBuf;
@@ -12,7 +18,7 @@ use std::path::PathBuf;
 pub fn shared() -> Option<PathBuf> {
     let folder = std::env::var_os("ANIM2GLTF_SHARED")
         .map(PathBuf::from)
-        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared"));
+        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
     if folder.join("fixtures").is_dir() {
         Some(folder)
     } else {

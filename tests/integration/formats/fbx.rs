@@ -1,7 +1,5 @@
 //! The FBX writer, read back by ufbx, Blender and assimp, against poses that this file works out itself.
 
-mod support;
-
 use std::collections::HashSet;
 use std::process::Command;
 
@@ -834,7 +832,7 @@ fn what_never_leaves_the_rest_pose_has_no_curves() {
 
 #[test]
 fn real_clips_keep_their_ways() {
-    let Some(shared) = support::shared() else { return };
+    let Some(shared) = anim2gltf_testkit::shared() else { return };
     let mut paths: Vec<_> = walkdir::WalkDir::new(shared.join("corpus/ycd"))
         .into_iter()
         .filter_map(|e| Some(e.ok()?.into_path()))

@@ -1,7 +1,4 @@
 //! Skeleton files of RAGE and of other tools against right values, and damaged.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::fmt::Write;
 
@@ -35,7 +32,7 @@ fn table_bones() -> Vec<Bone> {
 }
 
 fn fixture_bones() -> Option<(std::path::PathBuf, Vec<Bone>)> {
-    let folder = support::shared()?.join("fixtures/ycd");
+    let folder = anim2gltf_testkit::shared()?.join("fixtures/ycd");
     let list: Vec<Value> = serde_json::from_slice(&std::fs::read(folder.join("ped.json")).unwrap()).unwrap();
     let numbers = |v: &Value| -> Vec<f32> {
         v.as_array().unwrap().iter().map(|x| x.as_f64().unwrap() as f32).collect()
@@ -114,7 +111,7 @@ fn fixture_containers_of_both_editions() {
 
 #[test]
 fn clip_dictionaries_and_empty_drawables_are_refused_by_name() {
-    let Some(shared) = support::shared() else { return };
+    let Some(shared) = anim2gltf_testkit::shared() else { return };
     let bytes = std::fs::read(shared.join("corpus/ycd/custom@gangnamstyle.ycd")).unwrap();
     let e = skeleton::read(&bytes, "x", Naming::Rage).unwrap_err();
     assert!(e.to_string().contains("clip dictionary"), "{e}");
@@ -358,7 +355,7 @@ fn fbx_of_another_tool() {
 /// What this project writes comes back as the skeleton that it was written with, to the bit.
 #[test]
 fn our_own_glb_is_a_skeleton() {
-    let Some(shared) = support::shared() else { return };
+    let Some(shared) = anim2gltf_testkit::shared() else { return };
     let out = tempfile::tempdir().unwrap();
     let input = shared.join("corpus/ycd/custom@gangnamstyle.ycd");
     let arguments: [std::ffi::OsString; 5] =

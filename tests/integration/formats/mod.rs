@@ -1,0 +1,6 @@
+//! What other programs read in the files: the `gltf` crate, ufbx, the Khronos validator, Blender, assimp.
+
+mod blender;
+mod fbx;
+mod inspect;
+mod validator;

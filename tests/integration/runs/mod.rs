@@ -1,0 +1,4 @@
+//! Whole runs of the program: its output tree, its exit codes, and damaged input.
+
+mod batch;
+mod hostile;
