@@ -7,15 +7,7 @@
 
 #![allow(clippy::print_stdout)]
 
-#[path = "../tests/support/big.rs"]
-mod big;
-#[path = "../tests/support/anvil_clip.rs"]
-mod clips;
-#[path = "../tests/support/anvil_container.rs"]
-mod containers;
-#[path = "../tests/support/ycd_writer.rs"]
-mod ycd;
-
+use anim2gltf_testkit::big;
 use std::fs;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -30,7 +22,7 @@ use anim2gltf::formats::gltf::Glb;
 use anim2gltf::games::anvil::container::file as anvil;
 use anim2gltf::games::rage::container::rsc7;
 use anim2gltf::report::census as check;
-use containers::Pack;
+use anim2gltf_testkit::anvil_container::Pack;
 use rayon::prelude::*;
 
 // As the program.

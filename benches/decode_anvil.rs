@@ -3,16 +3,14 @@
 
 #![allow(clippy::print_stdout)]
 
-#[path = "../tests/support/anvil_clip.rs"]
-mod writer;
-
+use anim2gltf_testkit::anvil_clip as writer;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use anim2gltf::games::anvil::animation::tracks::ClipCensus;
 use anim2gltf::games::anvil::animation::{riders_republic as rr, shaun_white as sws};
 use anim2gltf::games::anvil::container::object::{Generation, Object};
-use writer::{ClipSpec, Keys, TrackSpec, turn};
+use anim2gltf_testkit::anvil_clip::{ClipSpec, Keys, TrackSpec, turn};
 
 /// A small generator: the same clips on every run.
 struct Lcg(u64);

@@ -4,9 +4,6 @@
 
 #![allow(clippy::print_stdout)]
 
-#[path = "../tests/support/anvil_container.rs"]
-mod writer;
-
 use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,7 +14,7 @@ use anim2gltf::games::anvil::container::data::{DataOptions, Unpacker};
 use anim2gltf::games::anvil::container::file as anvil;
 use anim2gltf::games::anvil::container::file::{Options, Scratch};
 use anim2gltf::games::anvil::container::object::class;
-use writer::{Container, Pack};
+use anim2gltf_testkit::anvil_container::{Container, Pack};
 
 /// The best of the passes within a second.
 fn best(mut pass: impl FnMut()) -> Duration {

@@ -6,20 +6,12 @@
 
 #![allow(clippy::print_stdout)]
 
-#[path = "../tests/support/big.rs"]
-mod big;
-#[path = "../tests/support/anvil_clip.rs"]
-mod clips;
-#[path = "../tests/support/anvil_container.rs"]
-mod containers;
-#[path = "../tests/support/ycd_writer.rs"]
-mod ycd;
-
+use anim2gltf_testkit::big;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use anim2gltf_testkit::anvil_container::Pack;
 use clap::{Parser, ValueEnum};
-use containers::Pack;
 
 /// Write a forge (version 27) of Riders Republic clips, by default as many as the game has: 9,087 with 1,396,592 tracks
 /// and 25,241,022 keys.

@@ -91,7 +91,7 @@ impl Serialize for OneTrack<'_> {
         let mut map = serializer.serialize_map(None)?;
         match track.target.joint {
             JointId::RootMotion => map.serialize_entry("bone", "root_motion")?,
-            JointId::RageTag(tag) => map.serialize_entry("bone", &tag)?,
+            JointId::BoneTag(tag) => map.serialize_entry("bone", &tag)?,
             JointId::Crc32(crc) => map.serialize_entry("bone", &format_args!("{crc:08X}"))?,
             JointId::Camera(_) | JointId::Texture(_) => {
                 map.serialize_entry("bone", &fallback_name(track.target.joint))?;

@@ -104,10 +104,10 @@ mod tests {
             "t",
             vec![
                 joint(JointId::RootMotion, None, Vec3::ZERO),
-                joint(JointId::RageTag(0), Some(0), Vec3::new(0.0, 0.0, 1.0)),
-                joint(JointId::RageTag(1), Some(1), Vec3::new(0.3, 0.0, 0.0)),
-                joint(JointId::RageTag(2), Some(1), Vec3::ZERO),
-                joint(JointId::RageTag(3), Some(2), Vec3::new(0.1, -0.4, 0.2)),
+                joint(JointId::BoneTag(0), Some(0), Vec3::new(0.0, 0.0, 1.0)),
+                joint(JointId::BoneTag(1), Some(1), Vec3::new(0.3, 0.0, 0.0)),
+                joint(JointId::BoneTag(2), Some(1), Vec3::ZERO),
+                joint(JointId::BoneTag(3), Some(2), Vec3::new(0.1, -0.4, 0.2)),
             ],
         )
         .unwrap();

@@ -18,7 +18,7 @@ pub trait JointNames {
 pub fn fallback_name(id: JointId) -> String {
     match id {
         JointId::RootMotion => "root_motion".to_owned(),
-        JointId::RageTag(tag) => format!("tag_{tag}"),
+        JointId::BoneTag(tag) => format!("tag_{tag}"),
         JointId::Crc32(crc) => format!("bone_{crc:08X}"),
         JointId::Camera(0) => "camera".to_owned(),
         JointId::Camera(tag) => format!("camera_{tag}"),

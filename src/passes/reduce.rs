@@ -277,7 +277,7 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
     (dense, report)
 }
 
-/// Tracks with the same keys and values (RAGE's thigh rolls follow their thighs) become one group: a writer stores
+/// Tracks with the same keys and values (roll bones that follow their limbs) become one group: a writer stores
 /// them once for as long as they keep the same keys.
 fn pair_equals(clip: &Clip, fits: &mut [Fit]) {
     for n in 0..fits.len() {

@@ -139,7 +139,7 @@ impl ClipRow {
                         Property::UvOffset | Property::UvRotation | Property::UvScale => (17, Some("uv")),
                     };
                     let bone = match target.joint {
-                        JointId::RageTag(tag) => tag.to_string(),
+                        JointId::BoneTag(tag) => tag.to_string(),
                         JointId::Crc32(crc) => format!("{crc:08X}"),
                         JointId::RootMotion | JointId::Camera(_) | JointId::Texture(_) => {
                             fallback_name(target.joint)

@@ -346,7 +346,7 @@ pub fn hash(skeleton: &Skeleton) -> u64 {
 fn number(joint: JointId) -> u64 {
     let (kind, value) = match joint {
         JointId::RootMotion => (0, 0),
-        JointId::RageTag(tag) => (1, u32::from(tag)),
+        JointId::BoneTag(tag) => (1, u32::from(tag)),
         JointId::Crc32(crc) => (2, crc),
         JointId::Camera(tag) => (3, u32::from(tag)),
         JointId::Texture(tag) => (4, u32::from(tag)),

@@ -1,5 +1,4 @@
 //! Clips and a rig that tests of the reading-back side write, and edits of a written .gltf.
-#![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +22,7 @@ impl JointNames for NoNames {
 }
 
 pub fn tag(i: u16) -> JointId {
-    JointId::RageTag(i)
+    JointId::BoneTag(i)
 }
 
 /// Seven joints in metres, Z up, whose rest is turned in many ways.

@@ -10,7 +10,7 @@
 //! | pairs | VEC2: offsets and scales of texture coordinates | f32 |
 //!
 //! Times are shared by all channels that have equal keys; values by all channels that hold the same ones (single
-//! values mostly, and RAGE's thigh rolls, which follow their thighs).
+//! values mostly, and roll bones, which follow their limbs).
 
 use bytemuck::cast_slice;
 use glam::{Quat, Vec3};

@@ -58,7 +58,7 @@ impl NameTable {
             JointId::Crc32(crc) => {
                 Some(self.get(crc).map_or_else(|| format!("bone_{crc:08X}").into(), Cow::from))
             }
-            JointId::RageTag(_) | JointId::Camera(_) | JointId::Texture(_) => None,
+            JointId::BoneTag(_) | JointId::Camera(_) | JointId::Texture(_) => None,
         }
     }
 
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(table.joint(JointId::Crc32(crc)).unwrap(), "Board Nose");
         assert_eq!(table.get(crc32fast::hash(b"BoardTail")), Some("BoardTail"));
         assert_eq!(table.joint(JointId::RootMotion).unwrap(), "root_motion");
-        assert_eq!(table.joint(JointId::RageTag(1)), None);
+        assert_eq!(table.joint(JointId::BoneTag(1)), None);
         assert_eq!(table.joint(JointId::Crc32(0x0000_00AB)).unwrap(), "bone_000000AB");
     }
 }

@@ -47,7 +47,7 @@ struct Unpacked(Vec<u8>);
 
 impl JointScheme for GtaV {
     fn joint_id(&self, name: &str) -> JointId {
-        if name == "root_motion" { JointId::RootMotion } else { JointId::RageTag(names::tag_of_name(name)) }
+        if name == "root_motion" { JointId::RootMotion } else { JointId::BoneTag(names::tag_of_name(name)) }
     }
 
     fn known_rest(&self, name: &str) -> Option<Trs> {
@@ -103,7 +103,7 @@ impl Game for GtaV {
 
     fn joint_name(&self, id: JointId) -> Option<&str> {
         match id {
-            JointId::RageTag(tag) => names::bone_name(tag),
+            JointId::BoneTag(tag) => names::bone_name(tag),
             _ => None,
         }
     }
@@ -156,7 +156,7 @@ impl Game for GtaV {
             let rolls = pose_rules::follow_thighs(clip, skeleton);
             if !rolls.is_empty() {
                 let name = |tag| {
-                    let id = JointId::RageTag(tag);
+                    let id = JointId::BoneTag(tag);
                     names.joint_name(id).map_or_else(|| fallback_name(id), str::to_owned)
                 };
                 let rolls: Vec<String> = rolls.into_iter().map(name).collect();

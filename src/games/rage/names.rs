@@ -124,7 +124,7 @@ pub fn tag_of_name(name: &str) -> u16 {
 ///
 /// Bones without a known parent are children of `SKEL_ROOT`. Bones without a known rest translation are left out,
 /// unless `animated(tag)` is true for them or a bone below them is included; their rest position is their parent's.
-/// Joints are [`JointId::RageTag`] and named.
+/// Joints are [`JointId::BoneTag`] and named.
 pub fn ped_skeleton(animated: &dyn Fn(u16) -> bool) -> Result<Skeleton> {
     let bones = ped_bones();
     let parent_of = |i: usize| PED.parents[i];
@@ -142,7 +142,7 @@ pub fn ped_skeleton(animated: &dyn Fn(u16) -> bool) -> Result<Skeleton> {
     let joints = rows
         .iter()
         .map(|i| Joint {
-            id: JointId::RageTag(bones[*i].tag),
+            id: JointId::BoneTag(bones[*i].tag),
             name: Some(bones[*i].name.to_owned()),
             parent: parent_of(*i).and_then(|p| rows.binary_search(&p).ok()),
             rest: Trs {
@@ -331,7 +331,7 @@ mod tests {
         let rest = ped.rest_model();
         let place = |name| {
             let bone: &PedBone = ped_bone_by_name(name).unwrap();
-            rest[ped.find(JointId::RageTag(bone.tag)).unwrap()].1
+            rest[ped.find(JointId::BoneTag(bone.tag)).unwrap()].1
         };
         assert!((place("SKEL_Head").z - 0.66).abs() < 0.01);
         assert!((place("SKEL_L_Foot").z + 0.89).abs() < 0.01);
@@ -347,8 +347,8 @@ mod tests {
         let jaw = ped_bone_by_name("FACIAL_jaw").unwrap();
         let least = ped_skeleton(&|_| false).unwrap();
         let more = ped_skeleton(&|tag| tag == jaw.tag).unwrap();
-        assert_eq!(least.find(JointId::RageTag(jaw.tag)), None);
-        let joint = &more.joints()[more.find(JointId::RageTag(jaw.tag)).unwrap()];
+        assert_eq!(least.find(JointId::BoneTag(jaw.tag)), None);
+        let joint = &more.joints()[more.find(JointId::BoneTag(jaw.tag)).unwrap()];
         assert_eq!(more.joints()[joint.parent.unwrap()].name.as_deref(), jaw.parent);
         assert_eq!(ped_skeleton(&|_| true).unwrap().joints().len(), ped_bones().len());
     }

@@ -18,10 +18,10 @@ const FACIAL_ANGLE_RAD: f64 = -0.314159265;
 /// Lets the thigh-roll bones of `skeleton` follow their thighs where they have no rotation of their own. Returns the
 /// tags of the bones that got a track.
 pub fn follow_thighs(clip: &mut Clip, skeleton: &Skeleton) -> Vec<u16> {
-    let rotation = |tag: u16| Target { joint: JointId::RageTag(tag), property: Property::Rotation };
+    let rotation = |tag: u16| Target { joint: JointId::BoneTag(tag), property: Property::Rotation };
     let mut done = Vec::new();
     for (roll, thigh) in THIGH_ROLLS {
-        let known = skeleton.find(JointId::RageTag(roll)).is_some();
+        let known = skeleton.find(JointId::BoneTag(roll)).is_some();
         if !known || clip.tracks.iter().any(|t| t.target == rotation(roll)) {
             continue;
         }
@@ -102,7 +102,7 @@ mod tests {
 
     fn clip(tracks: Vec<(u16, Property, Values)>) -> Clip {
         let track = |(tag, property, values)| Track {
-            target: Target { joint: JointId::RageTag(tag), property },
+            target: Target { joint: JointId::BoneTag(tag), property },
             timeline: 0,
             curve: Curve { interpolation: Interpolation::Linear, values },
         };
@@ -135,13 +135,13 @@ mod tests {
             (51826, Property::Rotation, quats(turn)),
             (6442, Property::Rotation, quats(Quat::IDENTITY)),
         ]);
-        let joint = |tag| Joint { id: JointId::RageTag(tag), name: None, parent: None, rest: Trs::IDENTITY };
+        let joint = |tag| Joint { id: JointId::BoneTag(tag), name: None, parent: None, rest: Trs::IDENTITY };
         let skeleton = Skeleton::new("s", vec![joint(23639), joint(6442)]).unwrap();
         let other = Skeleton::new("s", vec![joint(58271)]).unwrap();
         assert!(follow_thighs(&mut c, &other).is_empty(), "a joint that hung from the root would be worse");
         assert_eq!(follow_thighs(&mut c, &skeleton), [23639]);
         assert_eq!(c.tracks.len(), 4);
-        assert_eq!(c.tracks[3].target.joint, JointId::RageTag(23639));
+        assert_eq!(c.tracks[3].target.joint, JointId::BoneTag(23639));
         assert_eq!(c.tracks[3].curve.values, quats(turn));
         assert!(follow_thighs(&mut c, &skeleton).is_empty());
         assert!(follow_thighs(&mut clip(Vec::new()), &skeleton).is_empty());
@@ -156,7 +156,7 @@ mod tests {
             rotation: Quat::from_xyzw(0.0, 0.0, half, half),
             scale: Vec3::ONE,
         };
-        let joint = |tag| Joint { id: JointId::RageTag(tag), name: None, parent: None, rest };
+        let joint = |tag| Joint { id: JointId::BoneTag(tag), name: None, parent: None, rest };
         let skeleton = Skeleton::new("s", vec![joint(1), joint(2), joint(3)]).unwrap();
         let other = |number| Property::Other(OtherTrack { number, name: None });
         // A quarter turn, in the units of track 25.

@@ -102,7 +102,7 @@ pub fn with_root_tag(skeleton: Skeleton) -> Result<Skeleton> {
         return Ok(skeleton);
     }
     let mut joints = skeleton.joints().to_vec();
-    joints[i].id = JointId::RageTag(0);
+    joints[i].id = JointId::BoneTag(0);
     Skeleton::new(skeleton.name, joints)
 }
 
@@ -242,7 +242,7 @@ pub(super) fn build(name: &str, bones: Vec<Bone>, notes: &mut Vec<String>) -> Re
         let scale = Vec3::from_array(bone.scale);
         let scale = if scale == Vec3::ZERO { Vec3::ONE } else { scale };
         joints.push(Joint {
-            id: JointId::RageTag(tag),
+            id: JointId::BoneTag(tag),
             name: Some(bone.name).filter(|n| !n.is_empty()),
             parent,
             rest: Trs { translation: Vec3::from_array(bone.translation), rotation, scale },

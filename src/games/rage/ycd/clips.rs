@@ -184,7 +184,7 @@ fn is_stray_mover(track: TrackId) -> bool {
 }
 
 fn target(id: TrackId) -> Target {
-    let joint = JointId::RageTag(id.bone);
+    let joint = JointId::BoneTag(id.bone);
     let other = Property::Other(OtherTrack { number: id.track, name: rage::track_name(id.track) });
     let (joint, property) = match (id.track, id.format) {
         (0, TrackFormat::Vector3) => (joint, Property::Translation),
@@ -555,7 +555,7 @@ impl DefaultSkeleton {
         let mut met = vec![0u8; 1 << 14];
         let mut tags: Vec<u16> = Vec::new();
         for track in clips.iter().flat_map(|c| &c.tracks) {
-            let JointId::RageTag(tag) = track.target.joint else { continue };
+            let JointId::BoneTag(tag) = track.target.joint else { continue };
             let (byte, shift) = (usize::from(tag >> 2), tag % 4 * 2);
             if met[byte] >> shift & 1 == 0 {
                 tags.push(tag);
@@ -586,7 +586,7 @@ impl DefaultSkeleton {
         match self {
             DefaultSkeleton::Ped(more) => rage::ped_skeleton(&|tag| more.binary_search(&tag).is_ok()),
             DefaultSkeleton::Root => {
-                let root = Joint { id: JointId::RageTag(0), name: None, parent: None, rest: Trs::IDENTITY };
+                let root = Joint { id: JointId::BoneTag(0), name: None, parent: None, rest: Trs::IDENTITY };
                 Skeleton::new("none", vec![root])
             }
         }

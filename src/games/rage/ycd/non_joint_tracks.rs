@@ -37,7 +37,7 @@ pub fn add(clip: &mut Clip) {
     let mut textures: Vec<u16> = Vec::new();
     let mut bad_fov = 0u64;
     for track in &clip.tracks {
-        let (Property::Other(OtherTrack { number, .. }), JointId::RageTag(tag)) =
+        let (Property::Other(OtherTrack { number, .. }), JointId::BoneTag(tag)) =
             (track.target.property, track.target.joint)
         else {
             continue;
@@ -167,7 +167,7 @@ type Curves = Vec<(Property, Curve)>;
 fn texture(clip: &Clip, tag: u16) -> Result<(TimelineChoice, Curves), Warning> {
     let find = |number: u8| {
         clip.tracks.iter().find(|t| {
-            t.target.joint == JointId::RageTag(tag)
+            t.target.joint == JointId::BoneTag(tag)
                 && matches!(t.target.property, Property::Other(o) if o.number == number)
                 && matches!(&t.curve.values, Values::Vec3(v) if !v.is_empty())
         })
@@ -263,7 +263,7 @@ mod tests {
             .filter_map(|(values, number)| {
                 Some(Track {
                     target: Target {
-                        joint: JointId::RageTag(0),
+                        joint: JointId::BoneTag(0),
                         property: Property::Other(OtherTrack { number, name: None }),
                     },
                     timeline: 0,

@@ -1,13 +1,9 @@
 //! Every Anvil fixture through the program: the written GLB against the values of the independent writer.
 
-#![allow(clippy::print_stdout)]
-
-mod support;
-
 use std::path::Path;
 
+use anim2gltf_testkit::glb::{Glb, z_up};
 use serde_json::Value;
-use support::glb::{Glb, z_up};
 
 const TOLERANCE: f64 = 2e-6;
 
@@ -41,7 +37,7 @@ fn numbers(v: &Value) -> Vec<f64> {
 
 #[test]
 fn every_fixture_gives_the_expected_values() {
-    let Some(shared) = support::shared() else { return };
+    let Some(shared) = anim2gltf_testkit::shared() else { return };
     let fixtures = shared.join("fixtures/anvil");
     let expected: Value =
         serde_json::from_slice(&std::fs::read(fixtures.join("expected.json")).expect("expected"))
@@ -134,7 +130,7 @@ fn every_fixture_gives_the_expected_values() {
 /// The rest pose of every file that has a skeleton is the fixtures' skeleton.
 #[test]
 fn joints_rest_where_the_skeleton_says() {
-    let Some(shared) = support::shared() else { return };
+    let Some(shared) = anim2gltf_testkit::shared() else { return };
     let fixtures = shared.join("fixtures/anvil");
     let expected: Value =
         serde_json::from_slice(&std::fs::read(fixtures.join("expected.json")).expect("expected"))
@@ -160,7 +156,7 @@ fn joints_rest_where_the_skeleton_says() {
 
 #[test]
 fn every_damaged_file_is_one_clear_error() {
-    let Some(shared) = support::shared() else { return };
+    let Some(shared) = anim2gltf_testkit::shared() else { return };
     let folder = shared.join("fixtures/anvil/bad");
     let mut count = 0;
     for entry in std::fs::read_dir(&folder).expect("bad files") {

@@ -1,9 +1,5 @@
 //! `diff`: one change in a copy is found and named, whichever channel, joint or event it is in; what means
 //! nothing is passed over.
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/shown.rs"]
-mod shown;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -12,9 +8,9 @@ use anim2gltf::compare::diff::{ClipDiff, FileDiff, Options, Outcome, Status, dif
 use anim2gltf::formats::fbx::Fbx;
 use anim2gltf::formats::gltf::{Glb, Gltf};
 use anim2gltf::model::{Interpolation, JointId, Values};
+use anim2gltf_testkit::shown::{Doc, clips, options, prepared, write};
 use glam::{DQuat, DVec3};
 use serde_json::{Value, json};
-use shown::{Doc, clips, options, prepared, write};
 
 const TICK_S: f32 = 1.0 / 60.0;
 
@@ -552,7 +548,7 @@ fn changes_are_found_in_fbx() {
     let arm = joints.iter().position(|j| j.name.as_deref() == Some("Arm")).unwrap();
     joints[arm].name = Some("Wing".to_owned());
     let foot = joints.iter().position(|j| j.name.as_deref() == Some("Foot")).unwrap();
-    joints[foot].parent = rig.find(JointId::RageTag(0));
+    joints[foot].parent = rig.find(JointId::BoneTag(0));
     let other = anim2gltf::model::Skeleton::new("body", joints).unwrap();
     let new = write(folder.path(), "new", &other, &plain, &fbx);
     let found = one(diff(&old, &new, &Options::default()).unwrap());

@@ -1,12 +1,10 @@
 //! The Khronos validator over every kind of output: no error, no warning. The informations that remain are
 //! those of a skin without a mesh.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::khronos::validate;
+use anim2gltf_testkit::khronos::validate;
 
 fn convert(inputs: &[PathBuf], out: &Path, options: &[&str]) {
     let run = Command::new(env!("CARGO_BIN_EXE_anim2gltf"))
@@ -33,10 +31,10 @@ fn written(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn no_output_has_an_error_or_a_warning() {
-    let Some(node_modules) = support::tool("ANIM2GLTF_NODE_MODULES") else { return };
+    let Some(node_modules) = anim2gltf_testkit::tool("ANIM2GLTF_NODE_MODULES") else { return };
     let out = tempfile::tempdir().expect("a folder");
     let mut inputs = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/golden"))];
-    if let Some(shared) = support::shared() {
+    if let Some(shared) = anim2gltf_testkit::shared() {
         inputs.extend(
             ["corpus/ycd", "fixtures/ycd/synthetic_1.ycd", "fixtures/ycd/synthetic_2.ycd"]
                 .map(|p| shared.join(p)),
@@ -59,7 +57,7 @@ fn no_output_has_an_error_or_a_warning() {
         if i == 0 {
             // Every real file by default; in the other ways a few of each kind.
             inputs.retain(|input| !input.ends_with("corpus/ycd"));
-            if let Some(shared) = support::shared() {
+            if let Some(shared) = anim2gltf_testkit::shared() {
                 inputs.extend(
                     ["custom@gangnamstyle", "airforce@salute", "couplepose1pack1anim1@animation"]
                         .map(|name| shared.join(format!("corpus/ycd/{name}.ycd"))),
@@ -73,7 +71,7 @@ fn no_output_has_an_error_or_a_warning() {
 /// The check itself must be able to fail.
 #[test]
 fn a_broken_file_is_seen() {
-    let Some(node_modules) = support::tool("ANIM2GLTF_NODE_MODULES") else { return };
+    let Some(node_modules) = anim2gltf_testkit::tool("ANIM2GLTF_NODE_MODULES") else { return };
     let out = tempfile::tempdir().expect("a folder");
     convert(
         &[PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/golden/sample.ycd"))],

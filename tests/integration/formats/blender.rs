@@ -1,10 +1,6 @@
 //! Blender imports the GLBs: one armature, the right bones, an action a clip, and head, hands and feet where the
 //! library's own forward kinematics puts them.
 
-#![allow(clippy::print_stdout)]
-
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -65,7 +61,7 @@ fn case(input: &Path, out: &Path) -> Case {
     let mut clips = ycd::read(&resource, "x").expect("clips").clips;
     let skeleton = ycd::default_skeleton(&clips).expect("a skeleton");
     let names = work::Names::default();
-    assert!(names.joint_name(anim2gltf::model::JointId::RageTag(31086)).is_some());
+    assert!(names.joint_name(anim2gltf::model::JointId::BoneTag(31086)).is_some());
     let rig = prepare(&mut clips, &skeleton, &names, &Passes::default(), None).expect("a rig");
     let stem = input.file_stem().expect("stem").to_string_lossy().into_owned();
     let scene = anim2gltf::formats::scene::Scene::new(&rig, &clips);
@@ -75,10 +71,10 @@ fn case(input: &Path, out: &Path) -> Case {
 
 #[test]
 fn blender_shows_what_the_library_computes() {
-    let Some(python) = support::tool("ANIM2GLTF_BLENDER_PYTHON") else { return };
+    let Some(python) = anim2gltf_testkit::tool("ANIM2GLTF_BLENDER_PYTHON") else { return };
     let out = tempfile::tempdir().expect("a folder");
     let mut inputs = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/golden/sample.ycd"))];
-    if let Some(shared) = support::shared() {
+    if let Some(shared) = anim2gltf_testkit::shared() {
         inputs.extend(
             [
                 "corpus/ycd/custom@gangnamstyle.ycd",

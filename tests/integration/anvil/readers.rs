@@ -1,12 +1,7 @@
 //! The readers of Anvil's Animations, Skeletons and AnimSets, against right values of an independent writer and
 //! against bodies that the project writes itself.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-#[path = "support/anvil_clip.rs"]
-mod writer;
-
+use anim2gltf_testkit::anvil_clip as writer;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -17,8 +12,8 @@ use anim2gltf::games::anvil::container::object::{Generation, Object, class};
 use anim2gltf::games::anvil::{sets as anvil_sets, skeleton as anvil_skeleton};
 use anim2gltf::model::{Clip, Interpolation, JointId, Property, Skeleton, Track, Values};
 use anim2gltf::{Error, ErrorKind};
+use anim2gltf_testkit::anvil_clip::{BoneSpec, ClipSpec, Keys, TrackSpec, turn};
 use serde_json::Value;
-use writer::{BoneSpec, ClipSpec, Keys, TrackSpec, turn};
 
 // ---- Inputs ----
 
@@ -198,7 +193,7 @@ fn assert_skeleton(skeleton: &Skeleton, expected: &Value) {
 }
 
 fn expected() -> Option<(std::path::PathBuf, Value)> {
-    let folder = support::shared()?.join("fixtures/anvil");
+    let folder = anim2gltf_testkit::shared()?.join("fixtures/anvil");
     let text = std::fs::read_to_string(folder.join("expected.json")).unwrap();
     Some((folder, serde_json::from_str(&text).unwrap()))
 }

@@ -1,15 +1,9 @@
 //! The whole of a run on inputs that the project writes: same bytes on any number of threads, resuming, killing, full
 //! and locked disks, names, shards, bundles, selections, events, exit codes.
 
-#![allow(clippy::print_stderr)]
-
-#[path = "support/anvil_clip.rs"]
-mod anvil_clip;
-#[path = "support/anvil_container.rs"]
-mod anvil_container;
-#[path = "support/ycd_writer.rs"]
-mod ycd;
-
+use anim2gltf_testkit::anvil_clip;
+use anim2gltf_testkit::anvil_container;
+use anim2gltf_testkit::ycd_writer as ycd;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,8 +15,8 @@ use anim2gltf::engine as batch;
 use anim2gltf::engine::run::{Outcome, Progress, Silent};
 use anim2gltf::formats::gltf::{Glb, Gltf};
 use anim2gltf::report::manifest::{ErrorRow, Manifest};
-use anvil_clip::{BoneSpec, ClipSpec, Keys, TrackSpec, turn};
-use anvil_container::{Container, Entry, Forge, Pack, crc32};
+use anim2gltf_testkit::anvil_clip::{BoneSpec, ClipSpec, Keys, TrackSpec, turn};
+use anim2gltf_testkit::anvil_container::{Container, Entry, Forge, Pack, crc32};
 use tempfile::TempDir;
 
 const BONES: [&str; 5] = ["Reference", "Hips", "Spine", "Head", "LeftHand"];

@@ -1,9 +1,5 @@
 //! The FBX writer, read back by ufbx, Blender and assimp, against poses that this file works out itself.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)]
-
-mod support;
-
 use std::collections::HashSet;
 use std::process::Command;
 
@@ -30,15 +26,15 @@ impl JointNames for NoNames {
     }
 }
 
-const PELVIS: JointId = JointId::RageTag(0);
-const SPINE: JointId = JointId::RageTag(1);
-const HEAD: JointId = JointId::RageTag(2);
-const ARM: [JointId; 2] = [JointId::RageTag(10), JointId::RageTag(20)];
-const FOREARM: [JointId; 2] = [JointId::RageTag(11), JointId::RageTag(21)];
-const HAND: [JointId; 2] = [JointId::RageTag(12), JointId::RageTag(22)];
-const THIGH: [JointId; 2] = [JointId::RageTag(30), JointId::RageTag(40)];
-const CALF: [JointId; 2] = [JointId::RageTag(31), JointId::RageTag(41)];
-const FOOT: [JointId; 2] = [JointId::RageTag(32), JointId::RageTag(42)];
+const PELVIS: JointId = JointId::BoneTag(0);
+const SPINE: JointId = JointId::BoneTag(1);
+const HEAD: JointId = JointId::BoneTag(2);
+const ARM: [JointId; 2] = [JointId::BoneTag(10), JointId::BoneTag(20)];
+const FOREARM: [JointId; 2] = [JointId::BoneTag(11), JointId::BoneTag(21)];
+const HAND: [JointId; 2] = [JointId::BoneTag(12), JointId::BoneTag(22)];
+const THIGH: [JointId; 2] = [JointId::BoneTag(30), JointId::BoneTag(40)];
+const CALF: [JointId; 2] = [JointId::BoneTag(31), JointId::BoneTag(41)];
+const FOOT: [JointId; 2] = [JointId::BoneTag(32), JointId::BoneTag(42)];
 
 /// A body of 16 joints in metres, Z up, whose rest is turned in many ways.
 fn body() -> Skeleton {
@@ -840,7 +836,7 @@ fn what_never_leaves_the_rest_pose_has_no_curves() {
 
 #[test]
 fn real_clips_keep_their_ways() {
-    let Some(shared) = support::shared() else { return };
+    let Some(shared) = anim2gltf_testkit::shared() else { return };
     let mut paths: Vec<_> = walkdir::WalkDir::new(shared.join("corpus/ycd"))
         .into_iter()
         .filter_map(|e| Some(e.ok()?.into_path()))
@@ -995,7 +991,7 @@ fn blender_and_assimp_agree() {
 fn speed() {
     let joints: Vec<Joint> = (0..60)
         .map(|i| Joint {
-            id: JointId::RageTag(i),
+            id: JointId::BoneTag(i),
             name: None,
             parent: i.checked_sub(1).map(|p| usize::from(p / 2)),
             rest: Trs { translation: Vec3::new(0.1, 0.0, 0.02), ..Trs::IDENTITY },

@@ -1,10 +1,5 @@
 //! The readers of the reading-back side against other readers of the same files (the `gltf` crate, ufbx), and
 //! against damaged files.
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/shown.rs"]
-mod shown;
-mod support;
 
 use anim2gltf::compare::diff;
 use anim2gltf::compare::evaluate;
@@ -12,9 +7,9 @@ use anim2gltf::compare::evaluate::Pose;
 use anim2gltf::formats::format::Format;
 use anim2gltf::formats::{fbx, gltf};
 use anim2gltf::games::own::scene::{Content, Curve, ImportedScene, Path as ChannelPath};
+use anim2gltf_testkit::glb::{Glb, z_up};
+use anim2gltf_testkit::shown::{clips, options, prepared, write};
 use glam::{DQuat, DVec3};
-use shown::{clips, options, prepared, write};
-use support::glb::{Glb, z_up};
 
 fn nothing_beside(_: &str, _: usize) -> anim2gltf::Result<Vec<u8>> {
     Err(anim2gltf::Error::unsupported("nothing beside it"))

@@ -1,7 +1,4 @@
 //! The XML form of clip dictionaries: the same clips as of the binary, there and back.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::path::PathBuf;
 
@@ -13,7 +10,7 @@ use anim2gltf::games::rage::ycd::dictionary;
 use anim2gltf::model::{Clip, Values};
 
 fn dictionaries() -> Vec<PathBuf> {
-    let Some(shared) = support::shared() else { return Vec::new() };
+    let Some(shared) = anim2gltf_testkit::shared() else { return Vec::new() };
     let mut files = Vec::new();
     for folder in ["fixtures/ycd", "corpus/ycd"] {
         for entry in std::fs::read_dir(shared.join(folder)).unwrap() {

@@ -1,13 +1,11 @@
 //! Every real and synthetic dictionary against the values beside it, as a reader of the written GLB sees them.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use anim2gltf_testkit::glb::{Glb, z_up};
 use flate2::read::GzDecoder;
 use serde_json::Value;
-use support::glb::{Glb, z_up};
 
 /// What the issue allows at a source key.
 const TOLERANCE: f64 = 2e-6;
@@ -172,7 +170,7 @@ fn gz(path: &Path) -> Value {
 
 #[test]
 fn every_key_equals_the_values_beside_it() {
-    let Some(shared) = support::shared() else { return };
+    let Some(shared) = anim2gltf_testkit::shared() else { return };
     let bones = bones(&shared);
     let out = tempfile::tempdir().expect("a folder");
     let mut cases: Vec<(PathBuf, Value)> = Vec::new();
@@ -200,7 +198,7 @@ fn every_key_equals_the_values_beside_it() {
 
 #[test]
 fn every_real_file_converts_with_its_clips() {
-    let Some(shared) = support::shared() else { return };
+    let Some(shared) = anim2gltf_testkit::shared() else { return };
     let out = tempfile::tempdir().expect("a folder");
     assert_eq!(convert(&shared.join("corpus/ycd"), out.path()), 0);
     let index: Value =

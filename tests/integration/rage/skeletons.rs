@@ -1,7 +1,4 @@
 //! Skeleton files of RAGE and of other tools against right values, and damaged.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::fmt::Write;
 
@@ -35,7 +32,7 @@ fn table_bones() -> Vec<Bone> {
 }
 
 fn fixture_bones() -> Option<(std::path::PathBuf, Vec<Bone>)> {
-    let folder = support::shared()?.join("fixtures/ycd");
+    let folder = anim2gltf_testkit::shared()?.join("fixtures/ycd");
     let list: Vec<Value> = serde_json::from_slice(&std::fs::read(folder.join("ped.json")).unwrap()).unwrap();
     let numbers = |v: &Value| -> Vec<f32> {
         v.as_array().unwrap().iter().map(|x| x.as_f64().unwrap() as f32).collect()
@@ -54,7 +51,7 @@ fn check(skeleton: &Skeleton, bones: &[Bone], tolerance: f32) {
     assert_eq!(skeleton.joints().len(), bones.len());
     for bone in bones {
         let i =
-            skeleton.find(JointId::RageTag(bone.tag)).unwrap_or_else(|| panic!("{} is missing", bone.name));
+            skeleton.find(JointId::BoneTag(bone.tag)).unwrap_or_else(|| panic!("{} is missing", bone.name));
         let joint = &skeleton.joints()[i];
         assert_eq!(joint.name.as_deref(), Some(bone.name.as_str()));
         let parent = joint.parent.map(|p| skeleton.joints()[p].name.clone().unwrap());
@@ -121,7 +118,7 @@ fn fixture_containers_of_both_editions() {
 
 #[test]
 fn clip_dictionaries_and_empty_drawables_are_refused_by_name() {
-    let Some(shared) = support::shared() else { return };
+    let Some(shared) = anim2gltf_testkit::shared() else { return };
     let bytes = std::fs::read(shared.join("corpus/ycd/custom@gangnamstyle.ycd")).unwrap();
     let e = read_as(&bytes, "x", JointIdScheme::Rage).unwrap_err();
     assert!(e.to_string().contains("clip dictionary"), "{e}");
@@ -252,7 +249,7 @@ fn gltf_names_to_ids() {
     let document = gltf(list, vec![0, 1, 2], "").to_string();
     let found = read(document.as_bytes());
     let ids: Vec<JointId> = found.skeleton.joints().iter().map(|j| j.id).collect();
-    assert_eq!(ids, [0, 27922, 54].map(JointId::RageTag));
+    assert_eq!(ids, [0, 27922, 54].map(JointId::BoneTag));
 
     let list = vec![json!({ "name": "Hips", "children": [1] }), json!({ "name": "bone_0000ABCD" })];
     let document = gltf(list, vec![0, 1], "").to_string();
@@ -365,7 +362,7 @@ fn fbx_of_another_tool() {
 /// What this project writes comes back as the skeleton that it was written with, to the bit.
 #[test]
 fn our_own_glb_is_a_skeleton() {
-    let Some(shared) = support::shared() else { return };
+    let Some(shared) = anim2gltf_testkit::shared() else { return };
     let out = tempfile::tempdir().unwrap();
     let input = shared.join("corpus/ycd/custom@gangnamstyle.ycd");
     let arguments: [std::ffi::OsString; 5] =

@@ -1,8 +1,5 @@
 //! Nothing that is printed may end the work: readers that have gone away, and a full device, under every command.
 
-#[path = "support/ycd_writer.rs"]
-mod ycd;
-
 use std::collections::BTreeMap;
 use std::fs;
 #[cfg(target_os = "linux")]
@@ -10,6 +7,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use anim2gltf_testkit::ycd_writer as ycd;
 use tempfile::TempDir;
 
 /// Three dictionaries of two clips, and one file that is none: there is something to say on both streams.

@@ -1,12 +1,6 @@
 //! Anvil's containers: the independent fixtures, archives that the tests write from the format notes, and damage.
 
-#![allow(clippy::print_stdout)]
-#![allow(clippy::unwrap_used)]
-
-mod support;
-#[path = "support/anvil_container.rs"]
-mod writer;
-
+use anim2gltf_testkit::anvil_container as writer;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -15,8 +9,8 @@ use anim2gltf::games::anvil::container::file as anvil;
 use anim2gltf::games::anvil::container::file::{AnvilSource, Kind, Options, Scratch, superseded};
 use anim2gltf::games::anvil::container::object::{Generation, class};
 use anim2gltf::{Error, ErrorKind, Result};
+use anim2gltf_testkit::anvil_container::{Container, Entry, Forge, Names, Pack, Sum, crc32};
 use serde_json::Value;
-use writer::{Container, Entry, Forge, Names, Pack, Sum, crc32};
 
 /// An object without its borrow.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +70,7 @@ fn read_bytes(bytes: Vec<u8>, name: &str) -> Read {
 // ---- the independent fixtures
 
 fn fixtures() -> Option<(PathBuf, Value)> {
-    let folder = support::shared()?.join("fixtures/anvil");
+    let folder = anim2gltf_testkit::shared()?.join("fixtures/anvil");
     let text = std::fs::read_to_string(folder.join("expected.json")).unwrap();
     Some((folder, serde_json::from_str(&text).unwrap()))
 }

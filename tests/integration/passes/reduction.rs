@@ -1,19 +1,13 @@
-//! `--reduce` by an evaluator of its own (`support/evaluator.rs`): the bound holds everywhere, and keys go.
+//! `--reduce` by an evaluator of its own (`anim2gltf_testkit::evaluator`): the bound holds everywhere, and keys go.
 
-#![allow(clippy::print_stdout)]
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/evaluator.rs"]
-mod evaluator;
-mod support;
-
+use anim2gltf_testkit::evaluator;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anim2gltf::compare::sources::{Options, Sources};
 use anim2gltf::games::anvil::container::file as anvil;
-use evaluator::{Played, add, apply, file, length, places, source};
+use anim2gltf_testkit::evaluator::{Played, add, apply, file, length, places, source};
 
 /// Instants between neighbouring keys.
 const BETWEEN: usize = 5;
@@ -103,7 +97,7 @@ fn inputs() -> Vec<PathBuf> {
     let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden");
     let mut all: Vec<PathBuf> =
         ["sample.ycd", "clips.ycd", "rr_zstd.forge", "sws_lzo1x.forge"].map(|n| golden.join(n)).into();
-    if let Some(shared) = support::shared() {
+    if let Some(shared) = anim2gltf_testkit::shared() {
         all.extend(["corpus/ycd", "fixtures/anvil/rr", "fixtures/anvil/sws"].map(|n| shared.join(n)));
     }
     all

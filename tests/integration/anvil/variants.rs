@@ -1,14 +1,8 @@
 //! The same clips in every archive that the format notes allow: version, codec, container form, tables, names, order
 //! and place. Whatever they lie in, the same files come out, to the byte.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
-#[path = "support/anvil_clip.rs"]
-mod anvil_clip;
-#[path = "support/anvil_container.rs"]
-mod anvil_container;
-
+use anim2gltf_testkit::anvil_clip;
+use anim2gltf_testkit::anvil_container;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -17,8 +11,8 @@ use anim2gltf::convert::settings::Settings;
 use anim2gltf::engine as batch;
 use anim2gltf::engine::run::{Outcome, Silent};
 use anim2gltf::formats::gltf::Glb;
-use anvil_clip::{BoneSpec, ClipSpec, Keys, TrackSpec, turn};
-use anvil_container::{Container, Entry, Forge, Names, Pack, Sum, crc32};
+use anim2gltf_testkit::anvil_clip::{BoneSpec, ClipSpec, Keys, TrackSpec, turn};
+use anim2gltf_testkit::anvil_container::{Container, Entry, Forge, Names, Pack, Sum, crc32};
 
 type Files = BTreeMap<String, Vec<u8>>;
 
@@ -628,8 +622,8 @@ fn clips_at_the_edges_convert() {
         assert_eq!(outcome.clips, 1, "{case}");
         keep(files);
     }
-    if let Some(node_modules) = support::tool("ANIM2GLTF_NODE_MODULES") {
-        support::khronos::validate(&written, &node_modules);
+    if let Some(node_modules) = anim2gltf_testkit::tool("ANIM2GLTF_NODE_MODULES") {
+        anim2gltf_testkit::khronos::validate(&written, &node_modules);
     }
 }
 
@@ -729,7 +723,7 @@ fn damaged_archives_end_with_a_code_and_a_line() {
     for (id, name, spec) in rr_clips() {
         inputs.push((format!("{name}.Animation"), rr_object(id, name, &spec)));
     }
-    if let Some(shared) = support::shared() {
+    if let Some(shared) = anim2gltf_testkit::shared() {
         for file in ["rr/DataPC_odd.forge", "rr/RID_Pack.data", "sws/DataPC_lzo1x_v26.forge"] {
             let name = file.rsplit('/').next().unwrap();
             inputs.push((name.to_owned(), fs::read(shared.join("fixtures/anvil").join(file)).unwrap()));

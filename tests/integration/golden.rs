@@ -1,23 +1,19 @@
 //! The golden files: inputs that the project writes, and the reviewed output beside them, compared byte by byte.
 //! `make golden` renews them.
 
-#[path = "support/anvil_clip.rs"]
-mod anvil_clip;
-#[path = "support/anvil_container.rs"]
-mod anvil_container;
-mod support;
-
+use anim2gltf_testkit::anvil_clip;
+use anim2gltf_testkit::anvil_container;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anvil_clip::{BoneSpec, ClipSpec, Keys, TrackSpec};
-use anvil_container::{Container, Entry, Forge, Pack, crc32};
+use anim2gltf_testkit::anvil_clip::{BoneSpec, ClipSpec, Keys, TrackSpec};
+use anim2gltf_testkit::anvil_container::{Container, Entry, Forge, Pack, crc32};
+use anim2gltf_testkit::glb::Glb;
+use anim2gltf_testkit::sample;
+use anim2gltf_testkit::ycd_writer::{self as ycd, Format, Random};
 use glam::{DQuat, DVec3};
-use support::glb::Glb;
-use support::sample;
-use support::ycd_writer::{self as ycd, Format, Random};
 
 fn golden() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/golden"))

@@ -1,8 +1,6 @@
 //! Dictionaries that the project writes itself, through the reader and through the whole program: every value
 //! that was packed comes back, and each odd thing is taken as the notes and the issue say. Needs no other folder.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
@@ -11,9 +9,9 @@ use anim2gltf::games::rage::ycd;
 use anim2gltf::games::rage::ycd::clips::Clips;
 use anim2gltf::model::{Clip, JointId, Property as Moves, Track as Curve, Values};
 use anim2gltf::{Error, ErrorKind};
+use anim2gltf_testkit::glb::Glb;
+use anim2gltf_testkit::ycd_writer::{self as own, *};
 use serde_json::{Value, json};
-use support::glb::Glb;
-use support::ycd_writer::{self as own, *};
 
 const ROOT: u16 = 0;
 const PELVIS: u16 = 11816;
@@ -46,10 +44,10 @@ fn find(clip: &Clip, bone: u16, number: u8) -> Option<&Curve> {
     clip.tracks.iter().find(|t| match (t.target.joint, t.target.property) {
         (JointId::RootMotion, Moves::Translation) => (bone, number) == (0, 5),
         (JointId::RootMotion, Moves::Rotation) => (bone, number) == (0, 6),
-        (JointId::RageTag(tag), Moves::Translation) => (bone, number) == (tag, 0),
-        (JointId::RageTag(tag), Moves::Rotation) => (bone, number) == (tag, 1),
-        (JointId::RageTag(tag), Moves::Scale) => (bone, number) == (tag, 2),
-        (JointId::RageTag(tag), Moves::Other(other)) => (bone, number) == (tag, other.number),
+        (JointId::BoneTag(tag), Moves::Translation) => (bone, number) == (tag, 0),
+        (JointId::BoneTag(tag), Moves::Rotation) => (bone, number) == (tag, 1),
+        (JointId::BoneTag(tag), Moves::Scale) => (bone, number) == (tag, 2),
+        (JointId::BoneTag(tag), Moves::Other(other)) => (bone, number) == (tag, other.number),
         _ => false,
     })
 }

@@ -1,10 +1,6 @@
 //! `verify`: the number it prints is right, and an output that was altered does not pass.
-#![allow(clippy::unwrap_used)]
 
-#[path = "support/shown.rs"]
-mod shown;
-mod support;
-
+use anim2gltf_testkit::shown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -13,9 +9,9 @@ use anim2gltf::formats::WriteOptions;
 use anim2gltf::formats::fbx::Fbx;
 use anim2gltf::formats::gltf::{Glb, Gltf};
 use anim2gltf::model::{Clip, Interpolation, Skeleton};
+use anim2gltf_testkit::shown::{Doc, body, clips, options, prepared, write};
 use glam::{DQuat, DVec3};
 use serde_json::{Value, json};
-use shown::{Doc, body, clips, options, prepared, write};
 
 fn report(rig: &Skeleton, clip: &Clip, path: &Path) -> Report {
     let shown = anim2gltf::games::own::open::open(path).unwrap();
@@ -273,7 +269,7 @@ fn a_single_file_is_verified_too() {
 
 #[test]
 fn the_corpus_and_the_fixtures_are_within_the_bounds() {
-    let Some(shared) = support::shared() else { return };
+    let Some(shared) = anim2gltf_testkit::shared() else { return };
     for folder in ["corpus/ycd", "fixtures/anvil/rr", "fixtures/anvil/sws"] {
         let source = shared.join(folder);
         let out = tempfile::tempdir().unwrap();

@@ -1,7 +1,4 @@
 //! RPF7 archives: fixtures of an independent writer, archives made here, and damaged ones.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::io::Write;
 
@@ -113,7 +110,7 @@ fn resource() -> Vec<u8> {
 
 #[test]
 fn fixture_open_archive_gives_the_files_back() {
-    let Some(shared) = support::shared() else { return };
+    let Some(shared) = anim2gltf_testkit::shared() else { return };
     let folder = shared.join("fixtures/ycd");
     let source = std::fs::read(folder.join("clips_open.rpf")).unwrap();
     let listing = rpf7::list(&source).unwrap();
@@ -133,7 +130,7 @@ fn fixture_open_archive_gives_the_files_back() {
 
 #[test]
 fn fixture_encrypted_archive_is_refused_with_the_way_out() {
-    let Some(shared) = support::shared() else { return };
+    let Some(shared) = anim2gltf_testkit::shared() else { return };
     let source = std::fs::read(shared.join("fixtures/ycd/clips_ng.rpf")).unwrap();
     let e = rpf7::list(&source).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Unsupported);
@@ -204,7 +201,7 @@ fn damaged_archives_never_panic() {
         ],
         0x4E45_504F,
     )];
-    if let Some(shared) = support::shared() {
+    if let Some(shared) = anim2gltf_testkit::shared() {
         sources.push(std::fs::read(shared.join("fixtures/ycd/clips_open.rpf")).unwrap());
     }
     for source in sources {

@@ -1,13 +1,11 @@
 //! Cameras and texture coordinates of clip dictionaries: what another program sees of them. The dictionaries are
 //! written by the tests; what is expected is computed here, from the notes' words.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anim2gltf_testkit::ycd_writer::{Animation, Channel, Clip, Dictionary, Format, Track};
 use serde_json::{Value, json};
-use support::ycd_writer::{Animation, Channel, Clip, Dictionary, Format, Track};
 
 const FRAMES: usize = 31;
 
@@ -332,7 +330,7 @@ fn texture_coordinates_move_as_the_rows_say() {
 /// The validator has no word against any of them.
 #[test]
 fn the_validator_takes_cameras_and_textures() {
-    let Some(node_modules) = support::tool("ANIM2GLTF_NODE_MODULES") else { return };
+    let Some(node_modules) = anim2gltf_testkit::tool("ANIM2GLTF_NODE_MODULES") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let mut files: Vec<PathBuf> = Vec::new();
     for (name, bytes) in [("cam", camera_dictionary()), ("uv", uv_dictionary())] {
@@ -375,7 +373,7 @@ fn the_validator_takes_cameras_and_textures() {
 /// Blender shows the camera where the game has it, looking along what it films, with its field of view.
 #[test]
 fn blender_shows_the_camera() {
-    let Some(python) = support::tool("ANIM2GLTF_BLENDER_PYTHON") else { return };
+    let Some(python) = anim2gltf_testkit::tool("ANIM2GLTF_BLENDER_PYTHON") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let times = [0.0, 0.25, 0.5, 1.0];
     let mut jobs = Vec::new();

@@ -1,10 +1,6 @@
 //! Damaged input: dictionaries cut at many lengths and with bits flipped, packed and unpacked, all the way to the
 //! bytes of a GLB. Never a panic; an error says where. Then the program on bad input, as a user or a pipe sees it.
 
-#![allow(clippy::print_stderr)]
-
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -16,8 +12,8 @@ use anim2gltf::games::rage::container::rsc7;
 use anim2gltf::games::rage::ycd;
 use anim2gltf::source::work;
 use anim2gltf::{Error, ErrorKind};
+use anim2gltf_testkit::ycd_writer::*;
 use serde_json::Value;
-use support::ycd_writer::*;
 
 /// All the way from bytes to bytes; what failed on it.
 fn whole_way(bytes: &[u8]) -> Vec<Error> {
@@ -123,10 +119,10 @@ fn own() -> Dictionary {
         Plays::List(vec![Part::whole(&body), Part { rate: 1.01, ..Part::whole(&face) }], body.duration_s),
     );
     let attributes = [
-        ("a", support::ycd_writer::Value::Float(1.5)),
-        ("b", support::ycd_writer::Value::String("text".to_owned())),
-        ("c", support::ycd_writer::Value::Vector4([1.0; 4])),
-        ("d", support::ycd_writer::Value::Other(9, [3; 16])),
+        ("a", anim2gltf_testkit::ycd_writer::Value::Float(1.5)),
+        ("b", anim2gltf_testkit::ycd_writer::Value::String("text".to_owned())),
+        ("c", anim2gltf_testkit::ycd_writer::Value::Vector4([1.0; 4])),
+        ("d", anim2gltf_testkit::ycd_writer::Value::Other(9, [3; 16])),
     ];
     list.tags =
         vec![Tag { property: Property::new("foot", &attributes), start_phase: 0.25, end_phase: 0.5 }; 3];
@@ -190,7 +186,7 @@ fn every_byte_of_the_records_at_its_extremes() {
 
 #[test]
 fn fixtures_and_real_files_cut_and_flipped() {
-    let Some(shared) = support::shared() else { return };
+    let Some(shared) = anim2gltf_testkit::shared() else { return };
     let names = [
         "fixtures/ycd/synthetic_1.ycd",
         "fixtures/ycd/synthetic_2.ycd",

@@ -1,11 +1,17 @@
-//! What the tests share. `shared()` finds the folder of inputs with right values, `tool()` what make installs.
+//! What tests, benches and examples share: writers of inputs, readers of outputs, made from the format notes.
+//!
+//! `shared()` finds the folder of inputs with right values, `tool()` what make installs.
 
-#![allow(clippy::print_stderr)]
-#![allow(dead_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod anvil_clip;
+pub mod anvil_container;
+pub mod big;
+pub mod evaluator;
 pub mod glb;
 pub mod khronos;
 pub mod sample;
+pub mod shown;
 pub mod ycd_writer;
 
 use std::path::PathBuf;
@@ -14,7 +20,7 @@ use std::path::PathBuf;
 pub fn shared() -> Option<PathBuf> {
     let folder = std::env::var_os("ANIM2GLTF_SHARED")
         .map(PathBuf::from)
-        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared"));
+        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
     if folder.join("fixtures").is_dir() {
         Some(folder)
     } else {

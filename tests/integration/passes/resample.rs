@@ -1,8 +1,5 @@
 //! Passes over clips, against evaluators that are written here and nowhere else.
 
-#![allow(clippy::print_stdout)]
-#![allow(clippy::unwrap_used)]
-
 use anim2gltf::model::*;
 use anim2gltf::passes::*;
 use glam::{Quat, Vec3};

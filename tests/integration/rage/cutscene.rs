@@ -1,13 +1,11 @@
 //! `--join-cutscene`, `--facial`, `--no-thigh-roll`: what the files and the report say.
 
-mod support;
-
 use std::path::Path;
 use std::process::Command;
 
+use anim2gltf_testkit::glb::Glb;
+use anim2gltf_testkit::ycd_writer::{Animation, Channel, Clip, Dictionary, Format, Part, Plays, Tag, Track};
 use serde_json::Value;
-use support::glb::Glb;
-use support::ycd_writer::{Animation, Channel, Clip, Dictionary, Format, Part, Plays, Tag, Track};
 
 const HEAD: u16 = 31086;
 
@@ -41,7 +39,7 @@ fn section(number: u32, frames: usize, from: f32, to: f32, actors: &[&str]) -> V
         );
         let mut clip = Clip::whole(&format!("pack:/{actor}-{number}.clip"), &animation);
         clip.tags.push(Tag {
-            property: support::ycd_writer::Property::new("foot", &[]),
+            property: anim2gltf_testkit::ycd_writer::Property::new("foot", &[]),
             start_phase: 0.5,
             end_phase: 0.5,
         });
