@@ -23,7 +23,7 @@ test: tools
 	     cargo test --quiet
 
 golden:
-	@cargo test --quiet --test golden -- --ignored renew
+	@cargo test --quiet --test integration -- --ignored golden::renew
 
 bench: tools
 	@ANIM2GLTF_NODE_MODULES=$(TOOLS)/node_modules cargo bench --quiet

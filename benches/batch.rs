@@ -5,15 +5,9 @@
 //! The inputs are made once, below target/bench-inputs, at a part of the game's size that is printed:
 //! `ANIM2GLTF_BENCH_SCALE=1` makes them whole.
 
-#[path = "../tests/support/big.rs"]
-mod big;
-#[path = "../tests/support/anvil_clip.rs"]
-mod clips;
-#[path = "../tests/support/anvil_container.rs"]
-mod containers;
-#[path = "../tests/support/ycd_writer.rs"]
-mod ycd;
+#![allow(clippy::print_stdout)]
 
+use anim2gltf_testkit::big;
 use std::fs;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -22,11 +16,13 @@ use std::time::{Duration, Instant};
 
 use anim2gltf::convert::settings::Settings;
 use anim2gltf::engine as batch;
-use anim2gltf::formats::format::{Format, Options};
+use anim2gltf::formats::Format;
+use anim2gltf::formats::fbx::Fbx;
+use anim2gltf::formats::gltf::Glb;
 use anim2gltf::games::anvil::container::file as anvil;
 use anim2gltf::games::rage::container::rsc7;
 use anim2gltf::report::census as check;
-use containers::Pack;
+use anim2gltf_testkit::anvil_container::Pack;
 use rayon::prelude::*;
 
 // As the program.
@@ -118,7 +114,7 @@ fn size(folder: &Path) -> u64 {
 }
 
 fn settings(inputs: &[PathBuf], out: &Path, threads: usize) -> Settings {
-    Settings { threads, force: true, ..Settings::new(inputs.to_vec(), out.to_owned(), Options::default()) }
+    Settings { threads, force: true, ..Settings::new(inputs.to_vec(), out.to_owned(), &Glb) }
 }
 
 /// The part of each game that is made, 1 for the whole, unless the environment says otherwise.
@@ -290,10 +286,10 @@ fn compare_formats(inputs: &[PathBuf]) {
     let mut bytes = [0u64; 2];
     let mut times = [Vec::new(), Vec::new()];
     for _ in 0..5 {
-        for (i, format) in [Format::Glb, Format::Fbx].into_iter().enumerate() {
+        for (i, format) in [&Glb as &'static dyn Format, &Fbx].into_iter().enumerate() {
             let out = output_folder();
             let mut settings = settings(inputs, out.path(), 1);
-            settings.write.format = format;
+            settings.format = format;
             let start = Instant::now();
             batch::run::run(&settings, &mut batch::run::Silent).expect("a run");
             times[i].push(start.elapsed());

@@ -1,16 +1,16 @@
 //! Keys a second that the readers of Anvil's Animations decode on one core, over clips of the shape that the notes
 //! count: 154 tracks and 2,778 keys a clip on average for Riders Republic. `cargo bench --bench decode_anvil`.
 
-#[path = "../tests/support/anvil_clip.rs"]
-mod writer;
+#![allow(clippy::print_stdout)]
 
+use anim2gltf_testkit::anvil_clip as writer;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use anim2gltf::games::anvil::animation::tracks::ClipCensus;
 use anim2gltf::games::anvil::animation::{riders_republic as rr, shaun_white as sws};
 use anim2gltf::games::anvil::container::object::{Generation, Object};
-use writer::{ClipSpec, Keys, TrackSpec, turn};
+use anim2gltf_testkit::anvil_clip::{ClipSpec, Keys, TrackSpec, turn};
 
 /// A small generator: the same clips on every run.
 struct Lcg(u64);

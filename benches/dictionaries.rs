@@ -1,6 +1,8 @@
 //! Clip dictionaries: the whole way against inflating the input and copying the output, and decoding alone.
 //! Medians of five, one core. `make bench` runs it.
 
+#![allow(clippy::print_stdout)]
+
 // As the program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -10,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anim2gltf::convert::settings::Settings;
 use anim2gltf::engine as batch;
-use anim2gltf::formats::format::Options;
+use anim2gltf::formats::gltf::Glb;
 use anim2gltf::games::rage::container::rsc7;
 use anim2gltf::games::rage::ycd;
 
@@ -52,7 +54,7 @@ fn main() {
     println!("{} dictionaries of {}", inputs.len(), corpus.display());
 
     let (a, b) = (folder(), folder());
-    let mut settings = Settings::new(vec![corpus.clone()], a.path().to_owned(), Options::default());
+    let mut settings = Settings::new(vec![corpus.clone()], a.path().to_owned(), &Glb);
     settings.threads = 1;
     settings.force = true;
     let run = || {

@@ -10,6 +10,8 @@
 //! `extras`, which the peers drop. Times: whole processes, in turn, medians of five; the peers' are measured with
 //! Node, whose own start is printed.
 
+#![allow(clippy::print_stdout)]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,8 +2,7 @@
 //! `cargo bench --bench unpack_anvil`; with an archive as argument (as `make_forge` writes it) that archive as well:
 //! unpacking, then unpacking and decoding every Animation.
 
-#[path = "../tests/support/anvil_container.rs"]
-mod writer;
+#![allow(clippy::print_stdout)]
 
 use std::hint::black_box;
 use std::path::Path;
@@ -15,7 +14,7 @@ use anim2gltf::games::anvil::container::data::{DataOptions, Unpacker};
 use anim2gltf::games::anvil::container::file as anvil;
 use anim2gltf::games::anvil::container::file::{Options, Scratch};
 use anim2gltf::games::anvil::container::object::class;
-use writer::{Container, Pack};
+use anim2gltf_testkit::anvil_container::{Container, Pack};
 
 /// The best of the passes within a second.
 fn best(mut pass: impl FnMut()) -> Duration {

@@ -4,20 +4,14 @@
 //!     cargo run --release --example make_forge -- OUT [--clips N] [--keys N] [--codec zstd|lz4|stored]
 //!     cargo run --release --example make_forge -- OUT --large 4294967296 [--keys-each N]
 
-#[path = "../tests/support/big.rs"]
-mod big;
-#[path = "../tests/support/anvil_clip.rs"]
-mod clips;
-#[path = "../tests/support/anvil_container.rs"]
-mod containers;
-#[path = "../tests/support/ycd_writer.rs"]
-mod ycd;
+#![allow(clippy::print_stdout)]
 
+use anim2gltf_testkit::big;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use anim2gltf_testkit::anvil_container::Pack;
 use clap::{Parser, ValueEnum};
-use containers::Pack;
 
 /// Write a forge (version 27) of Riders Republic clips, by default as many as the game has: 9,087 with 1,396,592 tracks
 /// and 25,241,022 keys.

@@ -21,6 +21,8 @@ pub enum ErrorKind {
     Io,
     /// The command was given something that makes no sense.
     Usage,
+    /// A fault of this program, and none of the input.
+    Internal,
 }
 
 /// An error with its place. Built where the fault is seen, and given its entry and file on the way up.
@@ -80,6 +82,12 @@ impl Error {
     #[cold]
     pub fn usage(message: impl Into<String>) -> Self {
         Error::new(ErrorKind::Usage, message)
+    }
+
+    /// A fault of this program; `message` is what its panic said.
+    #[cold]
+    pub fn internal(message: impl fmt::Display) -> Self {
+        Error::new(ErrorKind::Internal, format!("a fault of anim2gltf, please report it: {message}"))
     }
 
     /// Sets the byte offset (within the entry, or within the file where there is no entry).

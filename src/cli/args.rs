@@ -2,24 +2,12 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 
 use crate::convert::settings::Additive;
+use crate::formats::{FORMATS, Format};
 use crate::passes::Bake;
-
-/// What is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum To {
-    /// Binary glTF, one file
-    Glb,
-    /// glTF text with a .bin beside it
-    Gltf,
-    /// Binary FBX 7.4, for Blender, Maya, Unity and Unreal
-    Fbx,
-    /// CodeWalker's XML, of clip dictionaries only, for Sollumz
-    #[value(name = "ycd.xml")]
-    YcdXml,
-}
 
 /// Converts game animation (GTA V, Riders Republic, Shaun White Skateboarding) to files that open in Blender.
 #[derive(Debug, Parser)]
@@ -104,8 +92,8 @@ pub struct Convert {
     pub out: Option<PathBuf>,
 
     /// What to write [default: glb; of anim2fbx: fbx]
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    pub to: Option<To>,
+    #[arg(long, value_name = "FORMAT", value_parser = format())]
+    pub to: Option<&'static dyn Format>,
 
     /// Add a stick mesh on the joints, for readers that refuse a file without a mesh
     #[arg(long)]
@@ -213,6 +201,13 @@ pub struct Convert {
     /// Events as JSON lines on standard output, for programs
     #[arg(long, help_heading = "The run")]
     pub json: bool,
+}
+
+/// The formats of the table, by name.
+fn format() -> impl TypedValueParser<Value = &'static dyn Format> {
+    let names = FORMATS.iter().map(|format| PossibleValue::new(format.name()).help(format.about()));
+    PossibleValuesParser::new(names)
+        .try_map(|name| crate::formats::find(&name).ok_or("not the name of a format"))
 }
 
 fn shard(text: &str) -> Result<(u32, u32), String> {

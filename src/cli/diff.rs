@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::Args as Group;
 use serde_json::json;
 
+use crate::cli::output;
 use crate::cli::verify::bound;
 use crate::compare::diff::{ClipDiff, Options, Outcome, Status, diff};
 use crate::compare::html;
@@ -55,16 +56,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let options = Options::new(args.max_mm, args.max_deg, args.strict);
     let outcome = diff(&args.old, &args.new, &options)?;
     for error in &outcome.errors {
-        eprintln!("error: {error}");
+        output::message(format_args!("error: {error}"));
     }
     if let Some(path) = &args.html {
         let title = format!("{} and {}", args.old.display(), args.new.display());
         let page = html::page(&outcome, &title)?;
         std::fs::write(path, page).map_err(|e| Error::io("cannot be written", e).in_file(path))?;
     }
-    let out = &mut std::io::stdout().lock();
-    // A reader that has gone away is no failure of the comparison.
-    let _ = if args.json {
+    if args.json {
         let value = json!({
             "equal": outcome.exit_code() == 0,
             "exitCode": outcome.exit_code(),
@@ -72,14 +71,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             "errors": outcome.errors,
         });
         let text = serde_json::to_string_pretty(&value).map_err(|e| Error::unsupported(e.to_string()))?;
-        writeln!(out, "{text}")
+        output::result(text);
     } else {
-        as_text(out, &outcome, args.quiet)
-    };
+        output::results(|out| as_text(out, &outcome, args.quiet));
+    }
     Ok(ExitCode::from(outcome.exit_code()))
 }
 
-fn as_text(out: &mut impl Write, outcome: &Outcome, quiet: bool) -> std::io::Result<()> {
+fn as_text(out: &mut dyn Write, outcome: &Outcome, quiet: bool) -> std::io::Result<()> {
     let mut different = 0;
     let mut clips = 0;
     for file in &outcome.files {

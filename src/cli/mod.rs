@@ -3,6 +3,7 @@
 pub mod args;
 mod check;
 pub mod diff;
+mod output;
 mod progress;
 pub mod verify;
 
@@ -16,23 +17,22 @@ use crate::convert::settings::Settings;
 use crate::convert::settings::{Globs, Passes, Select};
 use crate::engine as batch;
 use crate::error::{Error, Result};
-use crate::formats::{fbx, format, gltf};
-use crate::games::anvil::container::codec::Codec;
-use crate::games::anvil::container::file as anvil;
+use crate::formats::{Format, WriteOptions, gltf};
 use crate::passes::RootMotion;
+use crate::source::{PoseRules, ReadOptions};
 
 /// Runs the program with the arguments of the process; `to` is what is written by default.
-pub fn main(to: args::To) -> ExitCode {
+pub fn main(to: &'static dyn Format) -> ExitCode {
     run_with(std::env::args_os(), to)
 }
 
 /// Runs the program with `arguments`, of which the first is its name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    run_with(arguments, args::To::Glb)
+    run_with(arguments, &gltf::Glb)
 }
 
 /// As [`run`]; `to` is what is written by default.
-pub fn run_with(arguments: impl IntoIterator<Item = OsString>, to: args::To) -> ExitCode {
+pub fn run_with(arguments: impl IntoIterator<Item = OsString>, to: &'static dyn Format) -> ExitCode {
     let args = match args::Args::command()
         .try_get_matches_from(arguments)
         .and_then(|matches| args::Args::from_arg_matches(&matches))
@@ -40,7 +40,7 @@ pub fn run_with(arguments: impl IntoIterator<Item = OsString>, to: args::To) -> 
         Ok(args) => args,
         Err(e) => {
             // Help and version go to standard output with 0; wrong usage to standard error with 2.
-            let _ = e.print();
+            output::usage(&e);
             return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
         }
     };
@@ -52,7 +52,7 @@ pub fn run_with(arguments: impl IntoIterator<Item = OsString>, to: args::To) -> 
         Some(args::Command::Merge(args)) => merge(&args),
     };
     result.unwrap_or_else(|e| {
-        eprintln!("error: {e}");
+        output::message(format_args!("error: {e}"));
         ExitCode::from(2)
     })
 }
@@ -60,7 +60,7 @@ pub fn run_with(arguments: impl IntoIterator<Item = OsString>, to: args::To) -> 
 /// An exit code of 2 never comes without a reason.
 const NO_CLIP: &str = "error: found no clip in the inputs, expected an Animation or a clip dictionary";
 
-fn convert(args: args::Convert, to: args::To) -> Result<ExitCode> {
+fn convert(args: args::Convert, to: &'static dyn Format) -> Result<ExitCode> {
     let (quiet, json, list) = (args.quiet, args.json, args.list);
     let settings = settings(args, to)?;
     let mut progress = progress::Terminal::new(quiet, json, list);
@@ -68,37 +68,29 @@ fn convert(args: args::Convert, to: args::To) -> Result<ExitCode> {
     progress.finish();
     let outcome = result?;
     if json {
-        println!(
-            "{}",
-            json!({
-                "event": "end", "clips": outcome.clips, "finished": outcome.finished, "files": outcome.files,
-                "errors": outcome.errors, "repeated": outcome.repeated, "leftOut": outcome.left_out,
-                "stopped": outcome.stopped, "elsewhere": outcome.elsewhere, "keys": outcome.keys, "seconds": outcome.seconds,
-                "exitCode": outcome.exit_code(),
-            })
-        );
+        output::result(json!({
+            "event": "end", "clips": outcome.clips, "finished": outcome.finished, "files": outcome.files,
+            "errors": outcome.errors, "repeated": outcome.repeated, "leftOut": outcome.left_out,
+            "stopped": outcome.stopped, "elsewhere": outcome.elsewhere, "keys": outcome.keys, "seconds": outcome.seconds,
+            "exitCode": outcome.exit_code(),
+        }));
     } else if !quiet && !list {
-        eprintln!("{}", progress::summary(&outcome, &settings.out));
+        output::message(progress::summary(&outcome, &settings.out));
     }
     if outcome.exit_code() == 2 && outcome.errors == 0 && !json {
-        eprintln!("{NO_CLIP}");
+        output::message(NO_CLIP);
     }
     Ok(ExitCode::from(outcome.exit_code()))
 }
 
 /// Validates what was typed.
-fn settings(args: args::Convert, to: args::To) -> Result<Settings> {
-    let write = format::Options {
-        format: match args.to.unwrap_or(to) {
-            args::To::Glb => format::Format::Glb,
-            args::To::Gltf => format::Format::Gltf,
-            args::To::Fbx => format::Format::Fbx,
-            args::To::YcdXml => format::Format::YcdXml,
-        },
-        gltf: gltf::Options { preview_mesh: args.preview_mesh, quantize_rotations: args.quantize },
-        fbx: fbx::Options { preview_mesh: args.preview_mesh, ..fbx::Options::default() },
+fn settings(args: args::Convert, to: &'static dyn Format) -> Result<Settings> {
+    let mut settings = Settings::new(args.inputs, args.out.unwrap_or_default(), args.to.unwrap_or(to));
+    settings.write = WriteOptions {
+        preview_mesh: args.preview_mesh,
+        quantize_rotations: args.quantize,
+        ..WriteOptions::default()
     };
-    let mut settings = Settings::new(args.inputs, args.out.unwrap_or_default(), write);
     settings.select = Select {
         clips: Globs::new(&args.clip)?,
         exclude: Globs::new(&args.exclude)?,
@@ -116,19 +108,18 @@ fn settings(args: args::Convert, to: args::To) -> Result<Settings> {
             args::RootMotionArg::Inplace => RootMotion::InPlace,
         },
         additive: args.additive,
-        thigh_roll: !args.no_thigh_roll,
-        facial: args.facial,
+        pose: PoseRules { thigh_roll: !args.no_thigh_roll, facial: args.facial },
         ..Passes::default()
     };
-    settings.anvil = anvil::Options { codec: codec(args.codec.as_deref())? };
+    settings.read = ReadOptions { codec: args.codec };
     settings.skeleton = args.skeleton;
     settings.names = args.names;
-    if args.join_cutscene && settings.write.format == format::Format::YcdXml {
+    if args.join_cutscene && settings.format.holds_records() {
         return Err(Error::usage(
             "--join-cutscene joins clips, and ycd.xml holds the records of one dictionary",
         ));
     }
-    settings.join_cutscene = args.join_cutscene;
+    settings.join_sections = args.join_cutscene;
     settings.threads = args.threads;
     settings.bundle = args.bundle;
     settings.shard = args.shard;
@@ -137,15 +128,13 @@ fn settings(args: args::Convert, to: args::To) -> Result<Settings> {
     Ok(settings)
 }
 
-fn codec(name: Option<&str>) -> Result<Option<Codec>> {
-    name.map(|name| name.parse()).transpose()
-}
-
 fn merge(args: &args::Merge) -> Result<ExitCode> {
     let merged = batch::merge::merge(&args.outs)?;
-    eprintln!("{} clips in {} files, {} failures", merged.clips, merged.files, merged.failures);
+    let counts =
+        format_args!("{} clips in {} files, {} failures", merged.clips, merged.files, merged.failures);
+    output::message(counts);
     for shard in &merged.missing {
-        eprintln!("error: shard {shard} has no manifest: it has not run, or was stopped");
+        output::message(format_args!("error: shard {shard} has no manifest: it has not run, or was stopped"));
     }
     Ok(ExitCode::from(u8::from(merged.failures > 0 || !merged.missing.is_empty())))
 }

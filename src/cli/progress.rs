@@ -1,11 +1,11 @@
 //! Progress on a terminal, errors always, events for programs, a summary at the end.
 
-use std::io::{IsTerminal, Write};
 use std::path::Path;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
+use crate::cli::output;
 use crate::engine::run::{Outcome, Progress};
 use crate::report::manifest::{ClipRow, ErrorRow};
 
@@ -20,12 +20,7 @@ pub struct Terminal {
 impl Terminal {
     /// Quiet: no bar. List: a line a clip on standard output.
     pub fn new(quiet: bool, json: bool, list: bool) -> Self {
-        let target = if quiet || json || !std::io::stderr().is_terminal() {
-            ProgressDrawTarget::hidden()
-        } else {
-            ProgressDrawTarget::stderr_with_hz(10)
-        };
-        let bar = ProgressBar::with_draw_target(None, target);
+        let bar = output::bar(!quiet && !json);
         let style = |template| {
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
         };
@@ -41,14 +36,9 @@ impl Terminal {
 
     fn event(&self, event: &serde_json::Value) {
         if self.json {
-            line(&event.to_string());
+            output::result(event);
         }
     }
-}
-
-/// A reader that has gone away ends nothing: the files are the result.
-fn line(text: &str) {
-    let _ = writeln!(std::io::stdout().lock(), "{text}");
 }
 
 impl Progress for Terminal {
@@ -92,7 +82,7 @@ impl Progress for Terminal {
             self.event(&event);
         } else if self.list {
             self.bar.suspend(|| {
-                line(&format!(
+                output::result(format_args!(
                     "{:>16}  {:>9.3} s  {:4}  {}  ({})",
                     row.id, row.duration, row.game, row.name, row.source
                 ));
@@ -101,7 +91,7 @@ impl Progress for Terminal {
     }
 
     fn failed(&mut self, error: &ErrorRow) {
-        self.bar.suspend(|| eprintln!("error: {error}"));
+        self.bar.suspend(|| output::message(format_args!("error: {error}")));
         self.event(&json!({ "event": "error", "error": error }));
     }
 }

@@ -7,10 +7,12 @@ use std::process::ExitCode;
 use clap::Args as Group;
 use serde_json::json;
 
+use crate::cli::output;
 use crate::compare::sources;
 use crate::compare::verify::{Report, Summary, Worst, verify};
 use crate::error::{Error, Result};
-use crate::games::anvil::container::file as anvil;
+use crate::games::GAMES;
+use crate::source::ReadOptions;
 
 /// Options of `verify`.
 #[derive(Debug, Group)]
@@ -62,16 +64,19 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let options = sources::Options {
         skeleton: args.skeleton.clone(),
         names: args.names.clone(),
-        anvil: anvil::Options { codec: crate::cli::codec(args.codec.as_deref())? },
+        games: GAMES,
+        read: ReadOptions { codec: args.codec.clone() },
     };
     let summary = verify(&args.source, &args.output, &options)?;
     for problem in &summary.not_compared {
-        eprintln!("error: {problem}");
+        output::message(format_args!("error: {problem}"));
     }
     let code = exit_code(args, &summary);
-    let out = &mut std::io::stdout().lock();
-    // A reader that has gone away is no failure of the comparison.
-    let _ = if args.json { as_json(out, &summary, code)? } else { as_text(out, args, &summary) };
+    if args.json {
+        output::result(as_json(&summary, code)?);
+    } else {
+        output::results(|out| as_text(out, args, &summary));
+    }
     Ok(ExitCode::from(code))
 }
 
@@ -91,7 +96,7 @@ fn exit_code(args: &Args, summary: &Summary) -> u8 {
     u8::from(is_past)
 }
 
-fn as_json(out: &mut impl Write, summary: &Summary, code: u8) -> Result<std::io::Result<()>> {
+fn as_json(summary: &Summary, code: u8) -> Result<String> {
     let place = |found: Option<(&Report, &Worst)>| {
         found.map(|(clip, worst)| json!({ "clip": clip.name, "id": clip.id, "worst": worst }))
     };
@@ -108,11 +113,10 @@ fn as_json(out: &mut impl Write, summary: &Summary, code: u8) -> Result<std::io:
         "notCompared": summary.not_compared,
         "notConverted": summary.not_converted,
     });
-    let text = serde_json::to_string_pretty(&value).map_err(|e| Error::unsupported(e.to_string()))?;
-    Ok(writeln!(out, "{text}"))
+    serde_json::to_string_pretty(&value).map_err(|e| Error::unsupported(e.to_string()))
 }
 
-fn as_text(out: &mut impl Write, args: &Args, summary: &Summary) -> std::io::Result<()> {
+fn as_text(out: &mut dyn Write, args: &Args, summary: &Summary) -> std::io::Result<()> {
     if args.verbose {
         for clip in &summary.clips {
             writeln!(

@@ -5,29 +5,40 @@ use std::path::{Path, PathBuf};
 
 use crate::convert::rig;
 use crate::error::{Error, Result};
-use crate::games::anvil::container::file as anvil;
 use crate::model::{Clip, Skeleton};
-use crate::source::find;
-use crate::source::find::Input;
-use crate::source::plan::plan;
 use crate::source::skeletons::Skeletons;
-use crate::source::work;
-use crate::source::work::{Contents, Names, Source, Unit};
+use crate::source::survey::{self, Unit, survey};
+use crate::source::{self, Game, Input, Names, ReadOptions, Scratch, Source, find};
 
 /// What the conversion was told of skeletons and names, and the source must be told again.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// `--skeleton`.
     pub skeleton: Option<PathBuf>,
     /// `--names`.
     pub names: Vec<PathBuf>,
+    /// The games whose files are read.
+    pub games: &'static [&'static dyn Game],
     /// How containers are read.
-    pub anvil: anvil::Options,
+    pub read: ReadOptions,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            skeleton: None,
+            names: Vec::new(),
+            games: crate::games::GAMES,
+            read: ReadOptions::default(),
+        }
+    }
 }
 
 /// Clips that were read together (a dictionary, an Animation) on their rig.
 #[derive(Debug)]
 pub struct Group {
+    /// Whose they are.
+    pub game: &'static dyn Game,
     /// Every joint, named.
     pub rig: Skeleton,
     /// The clips.
@@ -38,7 +49,7 @@ pub struct Group {
 #[derive(Debug)]
 pub struct Sources {
     inputs: Vec<Input>,
-    sources: Vec<Option<Source>>,
+    sources: Vec<Option<Box<dyn Source>>>,
     units: Vec<Unit>,
     skeletons: Skeletons,
     names: Names,
@@ -50,15 +61,18 @@ impl Sources {
     /// # Errors
     /// Nothing there that a conversion would take; a skeleton or name file that cannot be read.
     pub fn open(path: &Path, options: &Options) -> Result<(Self, Vec<Error>)> {
-        let (inputs, mut errors) = find::find(&[path.to_owned()]);
+        let games = options.games;
+        games.iter().try_for_each(|g| g.check_options(&options.read))?;
+        let given = [path.to_owned()];
+        let (inputs, mut errors) = find::find(&given, games);
         if inputs.is_empty() && errors.is_empty() {
-            return Err(Error::usage("found no .ycd, .forge, .data or .Animation").in_file(path));
+            return Err(source::nothing_found(games, &given));
         }
-        let names = Names::with_files(&options.names)?;
-        let mut skeletons = Skeletons::new(options.skeleton.as_deref())?;
+        let names = Names::with_files(games, &options.names)?;
+        let mut skeletons = Skeletons::new(options.skeleton.as_deref(), games)?;
         let mut sources = Vec::with_capacity(inputs.len());
         for input in &inputs {
-            match work::open(input, &options.anvil) {
+            match source::open(input, games, &options.read) {
                 Ok(source) => sources.push(Some(source)),
                 Err(e) => {
                     errors.push(e);
@@ -67,9 +81,9 @@ impl Sources {
             }
         }
         // As a conversion looks through them.
-        let plan = plan(&inputs, &sources, &mut skeletons, |_| {});
-        errors.extend(plan.errors);
-        let mut units = plan.units;
+        let survey = survey(&inputs, &sources, &mut skeletons, |_| {});
+        errors.extend(survey.errors);
+        let mut units = survey.units;
         units.iter_mut().for_each(|unit| unit.found = None);
         Ok((Sources { inputs, sources, units, skeletons, names }, errors))
     }
@@ -80,15 +94,21 @@ impl Sources {
     }
 
     /// Reads a unit.
-    pub fn read(&self, unit: &Unit, scratch: &mut anvil::Scratch) -> (Vec<Group>, Vec<Error>) {
+    pub fn read(&self, unit: &Unit, scratch: &mut Scratch) -> (Vec<Group>, Vec<Error>) {
         let input = &self.inputs[unit.input];
-        let Contents { items, mut errors, .. } = work::items(&self.inputs, &self.sources, unit, scratch);
+        let Some(source) = self.sources[unit.input].as_deref() else { return (Vec::new(), Vec::new()) };
+        let survey::Contents { resources, mut errors, .. } = survey::read(source, unit, scratch);
         let mut groups = Vec::new();
-        for item in items {
-            let group = work::read(&item, &work::source_text(input, &item)).and_then(|read| {
+        for resource in resources {
+            let text = source::text(input, source.layout(), &resource);
+            let group = resource.game.read(&resource, &text, scratch).and_then(|read| {
                 errors.extend(read.errors.into_iter().map(|e| e.in_file(&input.path)));
                 let skeleton = self.skeletons.choose(unit.input, &read.clips)?.skeleton;
-                Ok(Group { rig: rig::build(&skeleton, &read.clips, &self.names)?, clips: read.clips })
+                Ok(Group {
+                    game: resource.game,
+                    rig: rig::build(&skeleton, &read.clips, &self.names)?,
+                    clips: read.clips,
+                })
             });
             match group {
                 Ok(group) => groups.push(group),

@@ -28,12 +28,11 @@ use crate::compare::measure::{above_mm, angle_deg};
 use crate::compare::sources;
 use crate::compare::sources::Sources;
 use crate::error::{Error, Result};
-use crate::games::anvil::container::file as anvil;
 use crate::games::own::open::{files_below, open};
 use crate::games::own::scene::{Animation, ImportedScene, Transform};
-use crate::games::rage::pose_rules::follow_thighs;
 use crate::model::{Clip, Curve, JointId, Property, Sampler, Skeleton, Timeline};
-use crate::report::manifest::{ClipRow, Manifest};
+use crate::report::manifest::Manifest;
+use crate::source::Scratch;
 
 /// Keys nearer to each other than this are one instant: clocks of several tracks state it with different last
 /// digits.
@@ -493,7 +492,7 @@ pub fn verify(source: &Path, output: &Path, options: &sources::Options) -> Resul
     for round in sources.units().chunks(ROUND) {
         let parts: Vec<UnitOutcome> = round
             .par_iter()
-            .map_init(anvil::Scratch::new, |scratch, unit| {
+            .map_init(Scratch::default, |scratch, unit| {
                 let (groups, errors) = sources.read(unit, scratch);
                 let mut part = UnitOutcome {
                     problems: errors.iter().map(|e| e.to_string()).collect(),
@@ -556,15 +555,10 @@ impl UnitOutcome {
                 let Some(animation) = animation else {
                     return Err(Error::unsupported("the file has no such animation"));
                 };
-                // Bones that the conversion let follow others, as the file states, are part of the pose.
-                let follows =
-                    animation.extras.as_ref().is_some_and(|e| e.get(ClipRow::THIGH_ROLLS).is_some());
-                if !follows {
-                    return compare(&group.rig, clip, &scene, animation, &written.output);
-                }
-                let mut clip = clip.clone();
-                follow_thighs(&mut clip, &group.rig);
-                compare(&group.rig, &clip, &scene, animation, &written.output)
+                // What the game's own code does to a pose, as the file states, is part of it.
+                let extras = animation.extras.as_ref().and_then(serde_json::Value::as_object);
+                let ruled = extras.and_then(|e| group.game.stated_pose_rules(clip, &group.rig, e));
+                compare(&group.rig, ruled.as_ref().unwrap_or(clip), &scene, animation, &written.output)
             });
             match result {
                 Ok(report) => self.reports.push(report),

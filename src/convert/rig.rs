@@ -1,70 +1,14 @@
 //! The rig of one output file: the chosen skeleton with every joint that the file's clips move, all named.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::error::Result;
-use crate::model::{Clip, Joint, JointId, Property, Skeleton, Track, Trs, Values};
-
-/// The longest name that Blender keeps whole, bytes (notes, glTF 0.5).
-pub const MAX_NAME_BYTES: usize = 63;
-
-/// Resolves what a file calls a joint into a name.
-pub trait JointNames {
-    /// The name, where one is known.
-    fn joint_name(&self, id: JointId) -> Option<&str>;
-}
-
-/// The name of a joint that no dictionary knows: `bone_XXXXXXXX`, `tag_NNNNN` or `root_motion`; of what is no joint:
-/// `camera`, `camera_NNNNN`, `uv`, `uv_NNNNN` (tag 0 is not said).
-pub fn fallback_name(id: JointId) -> String {
-    match id {
-        JointId::RootMotion => "root_motion".to_owned(),
-        JointId::RageTag(tag) => format!("tag_{tag}"),
-        JointId::Crc32(crc) => format!("bone_{crc:08X}"),
-        JointId::Camera(0) => "camera".to_owned(),
-        JointId::Camera(tag) => format!("camera_{tag}"),
-        JointId::Texture(0) => "uv".to_owned(),
-        JointId::Texture(tag) => format!("uv_{tag}"),
-    }
-}
-
-/// Gives out names that are unique within [`MAX_NAME_BYTES`]: a later equal one gets `~2`, `~3` and so on.
-#[derive(Debug, Default)]
-pub struct UniqueNames {
-    taken: FxHashSet<String>,
-    next: FxHashMap<String, u32>,
-}
-
-impl UniqueNames {
-    /// The name to use for `wanted`.
-    pub fn name(&mut self, wanted: &str) -> String {
-        let first = cut(wanted, MAX_NAME_BYTES);
-        if self.taken.insert(first.to_owned()) {
-            return first.to_owned();
-        }
-        let next = self.next.entry(first.to_owned()).or_insert(2);
-        loop {
-            let suffix = format!("~{next}");
-            *next += 1;
-            let name = format!("{}{suffix}", cut(wanted, MAX_NAME_BYTES - suffix.len()));
-            if self.taken.insert(name.clone()) {
-                return name;
-            }
-        }
-    }
-}
-
-fn cut(text: &str, bytes: usize) -> &str {
-    let mut end = text.len().min(bytes);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
+use crate::model::first_pose::first_poses;
+use crate::model::naming::{JointNames, MAX_NAME_BYTES, UniqueNames, fallback_name};
+use crate::model::{Clip, Joint, JointId, Property, Skeleton, Track, Trs};
 
 /// Builds the rig: all joints of `skeleton`; above its root a `root_motion` joint where a clip moves one (or
 /// where the skeleton has several roots: a skin needs a common one); below its root every joint that a clip
@@ -76,7 +20,7 @@ fn cut(text: &str, bytes: usize) -> &str {
 /// None for a valid skeleton; the type is that of [`Skeleton::new`].
 pub fn build(skeleton: &Skeleton, clips: &[Clip], names: &dyn JointNames) -> Result<Skeleton> {
     let (moved, moves_root) = missing(skeleton, clips);
-    build_with(skeleton, clips, names, moved, moves_root)
+    build_with(skeleton, clips, names, moved, moves_root, MAX_NAME_BYTES)
 }
 
 /// The joints that `clips` move and `skeleton` has not, rising; and whether they move its mover.
@@ -94,21 +38,35 @@ fn missing(skeleton: &Skeleton, clips: &[Clip]) -> (Vec<JointId>, bool) {
     (moved, moves_root)
 }
 
-/// A rig, and where many files may have it a number that stands for it in this process: writers keep what they make of
-/// such a one.
+/// A rig.
 #[derive(Debug, Clone)]
 pub struct Rig {
     /// The joints.
     pub skeleton: Arc<Skeleton>,
-    /// The number.
-    pub shared: Option<u64>,
+    /// Whether other files of the run can have this very skeleton, so that a writer may keep what it makes of it
+    /// ([`Scene::shared_rig`](crate::formats::scene::Scene::shared_rig)).
+    pub is_shared: bool,
 }
 
-/// Rigs that were built: the clips of a game stand on few.
-#[derive(Debug, Default)]
-pub struct Rigs(Mutex<FxHashMap<(u64, bool), Rig>>);
+/// The rigs that a run has built: the clips of a game stand on few.
+#[derive(Debug)]
+pub struct Rigs {
+    built: Mutex<FxHashMap<(u64, bool), Rig>>,
+    max_name_bytes: usize,
+}
+
+impl Default for Rigs {
+    fn default() -> Self {
+        Rigs::new(MAX_NAME_BYTES)
+    }
+}
 
 impl Rigs {
+    /// No rig yet; joints will have names of at most `max_name_bytes`.
+    pub fn new(max_name_bytes: usize) -> Self {
+        Rigs { built: Mutex::default(), max_name_bytes }
+    }
+
     /// [`build`], once for all clips that add no joint of their own to the skeleton. `hash` stands for what the skeleton
     /// holds; `names` are always the same.
     ///
@@ -121,24 +79,24 @@ impl Rigs {
         clips: &[Clip],
         names: &dyn JointNames,
     ) -> Result<Rig> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         let (moved, moves_root) = missing(skeleton, clips);
         if !moved.is_empty() {
-            let built = build_with(skeleton, clips, names, moved, moves_root)?;
-            return Ok(Rig { skeleton: Arc::new(built), shared: None });
+            let built = build_with(skeleton, clips, names, moved, moves_root, self.max_name_bytes)?;
+            return Ok(Rig { skeleton: Arc::new(built), is_shared: false });
         }
-        if let Ok(rigs) = self.0.lock()
+        if let Ok(rigs) = self.built.lock()
             && let Some(rig) = rigs.get(&(hash, moves_root))
         {
             return Ok(rig.clone());
         }
-        let built = build_with(skeleton, clips, names, moved, moves_root)?;
-        let rig = Rig { skeleton: Arc::new(built), shared: Some(NEXT.fetch_add(1, Ordering::Relaxed)) };
-        if let Ok(mut rigs) = self.0.lock() {
+        let built = build_with(skeleton, clips, names, moved, moves_root, self.max_name_bytes)?;
+        let rig = Rig { skeleton: Arc::new(built), is_shared: true };
+        if let Ok(mut rigs) = self.built.lock() {
             if rigs.len() >= MAX_RIGS {
                 rigs.clear();
             }
-            rigs.insert((hash, moves_root), rig.clone());
+            // Two threads may have built it at the same time: the first one's stays, so that files share it.
+            return Ok(rigs.entry((hash, moves_root)).or_insert(rig).clone());
         }
         Ok(rig)
     }
@@ -153,6 +111,7 @@ fn build_with(
     names: &dyn JointNames,
     moved: Vec<JointId>,
     moves_root: bool,
+    max_name_bytes: usize,
 ) -> Result<Skeleton> {
     let mut joints: Vec<Joint> = Vec::with_capacity(skeleton.joints().len() + 1);
     let roots = skeleton.joints().iter().filter(|j| j.parent.is_none()).count();
@@ -189,58 +148,11 @@ fn build_with(
         })
         .collect();
     let mut seen = FxHashSet::with_capacity_and_hasher(wanted.len(), FxBuildHasher);
-    if wanted.iter().all(|name| name.len() <= MAX_NAME_BYTES && seen.insert(&**name)) {
+    if wanted.iter().all(|name| name.len() <= max_name_bytes && seen.insert(&**name)) {
         joints.iter_mut().zip(wanted).for_each(|(joint, name)| joint.name = Some(name.into_owned()));
     } else {
-        let mut unique = UniqueNames::default();
+        let mut unique = UniqueNames::within(max_name_bytes);
         joints.iter_mut().zip(wanted).for_each(|(joint, name)| joint.name = Some(unique.name(&name)));
     }
     Skeleton::new(skeleton.name.clone(), joints)
-}
-
-/// The pose that the first keys of the clips give a joint.
-pub fn first_pose(id: JointId, clips: &[Clip]) -> Trs {
-    first_poses(&[id], clips).first().copied().unwrap_or_default()
-}
-
-/// [`first_pose`] of all `ids`, which rise.
-fn first_poses(ids: &[JointId], clips: &[Clip]) -> Vec<Trs> {
-    let mut poses = vec![(Trs::IDENTITY, [false; 3]); ids.len()];
-    if ids.is_empty() {
-        return Vec::new();
-    }
-    for track in clips.iter().filter(|c| !c.additive).flat_map(|c| &c.tracks) {
-        let Ok(i) = ids.binary_search(&track.target.joint) else { continue };
-        let (rest, [t, r, s]) = &mut poses[i];
-        match (track.target.property, &track.curve.values) {
-            (Property::Translation, Values::Vec3(v)) if !*t && !v.is_empty() => {
-                (rest.translation, *t) = (v[0], true);
-            }
-            (Property::Rotation, Values::Quat(v)) if !*r && !v.is_empty() => {
-                (rest.rotation, *r) = (v[0], true);
-            }
-            (Property::Scale, Values::Vec3(v)) if !*s && !v.is_empty() => {
-                (rest.scale, *s) = (v[0], true);
-            }
-            _ => {}
-        }
-    }
-    poses.into_iter().map(|(rest, _)| rest).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn equal_names_stay_apart_within_63_bytes() {
-        let mut names = UniqueNames::default();
-        let long = "ä".repeat(40);
-        assert_eq!(names.name(&long).len(), 62);
-        let second = names.name(&long);
-        assert!(second.ends_with("~2") && second.len() <= MAX_NAME_BYTES);
-        assert_eq!(names.name("a"), "a");
-        assert_eq!(names.name("a~2"), "a~2");
-        assert_eq!(names.name("a"), "a~3");
-    }
 }

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::error::{Error, Result};
-use crate::formats::format;
-use crate::games::anvil::container::file as anvil;
+use crate::formats::{Format, WriteOptions};
 use crate::model::Clip;
 use crate::passes::{Bake, RootMotion};
+use crate::source::{Game, PoseRules, ReadOptions};
 
 /// What a run does.
 #[derive(Debug, Clone)]
@@ -18,14 +18,18 @@ pub struct Settings {
     pub inputs: Vec<PathBuf>,
     /// The output folder.
     pub out: PathBuf,
-    /// How files are written.
-    pub write: format::Options,
+    /// What is written.
+    pub format: &'static dyn Format,
+    /// How it is written.
+    pub write: WriteOptions,
     /// What happens to curves.
     pub passes: Passes,
     /// Only these clips.
     pub select: Select,
+    /// The games whose files are read.
+    pub games: &'static [&'static dyn Game],
     /// How containers are read.
-    pub anvil: anvil::Options,
+    pub read: ReadOptions,
     /// A skeleton file, or a folder of them.
     pub skeleton: Option<PathBuf>,
     /// Files with more bone names.
@@ -40,8 +44,8 @@ pub struct Settings {
     pub force: bool,
     /// Only say what would be converted.
     pub list: bool,
-    /// Sections of a cutscene become one file ([`crate::games::rage::cutscene`]).
-    pub join_cutscene: bool,
+    /// Numbered sections of one whole become one file ([`crate::source::sections`]).
+    pub join_sections: bool,
 }
 
 /// What happens to curves between reading and writing.
@@ -59,10 +63,8 @@ pub struct Passes {
     pub root_motion: RootMotion,
     /// What additive clips stand on.
     pub additive: Additive,
-    /// GTA V: thigh-roll bones without a rotation of their own follow their thighs.
-    pub thigh_roll: bool,
-    /// GTA V: facial tracks move their bones by what is guessed of them.
-    pub facial: bool,
+    /// What a game's own code does to a pose.
+    pub pose: PoseRules,
 }
 
 /// What happens to additive clips.
@@ -87,8 +89,7 @@ impl Default for Passes {
             quantize: false,
             root_motion: RootMotion::Keep,
             additive: Additive::Deltas,
-            thigh_roll: true,
-            facial: false,
+            pose: PoseRules::default(),
         }
     }
 }
@@ -162,14 +163,16 @@ impl fmt::Debug for Globs {
 
 impl Settings {
     /// The defaults: faithful curves, nothing left out, all cores.
-    pub fn new(inputs: Vec<PathBuf>, out: PathBuf, write: format::Options) -> Self {
+    pub fn new(inputs: Vec<PathBuf>, out: PathBuf, format: &'static dyn Format) -> Self {
         Settings {
             inputs,
             out,
-            write,
+            format,
+            write: WriteOptions::default(),
             passes: Passes::default(),
             select: Select::default(),
-            anvil: anvil::Options::default(),
+            games: crate::games::GAMES,
+            read: ReadOptions::default(),
             skeleton: None,
             names: Vec::new(),
             threads: 0,
@@ -177,12 +180,12 @@ impl Settings {
             shard: None,
             force: false,
             list: false,
-            join_cutscene: false,
+            join_sections: false,
         }
     }
 
     /// What tells this shard's files of the output folder from others': empty where there is one.
-    pub(crate) fn tag(&self) -> String {
+    pub fn tag(&self) -> String {
         self.shard.map_or_else(String::new, |(k, n)| format!(".{k}-of-{n}"))
     }
 }

@@ -93,7 +93,7 @@ const ROW: &[u8] = b"{\"source\":";
 
 /// Where a record stands in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct RecordSpan {
     at: u64,
     head: u32,
     size: u32,
@@ -107,7 +107,7 @@ pub struct Known {
     /// Bytes, companions included.
     pub bytes: u64,
     /// Its record.
-    pub place: Place,
+    pub record: RecordSpan,
 }
 
 /// The records of earlier runs, by output; read from many threads.
@@ -128,8 +128,8 @@ impl Records {
     ///
     /// # Errors
     /// Io; a record that was changed since.
-    pub fn read(&self, place: Place) -> Result<Done> {
-        let bytes = self.bytes(place.at, place.size as usize)?;
+    pub fn read(&self, record: RecordSpan) -> Result<Done> {
+        let bytes = self.bytes(record.at, record.size as usize)?;
         let mut lines = lines(&bytes);
         let head: Head = self.parse(lines.next().unwrap_or_default())?;
         let clips = lines.map(|line| self.parse(line)).collect::<Result<_>>()?;
@@ -140,17 +140,17 @@ impl Records {
     ///
     /// # Errors
     /// As [`Records::read`].
-    pub fn head(&self, place: Place) -> Result<Head> {
-        self.parse(&self.bytes(place.at, place.head as usize)?)
+    pub fn head(&self, record: RecordSpan) -> Result<Head> {
+        self.parse(&self.bytes(record.at, record.head as usize)?)
     }
 
     /// Calls `row` with the line of each clip of a record.
     ///
     /// # Errors
     /// Io of the journal (an [`Error`] inside), and those of `row`.
-    pub fn rows(&self, place: Place, row: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let at = place.at + u64::from(place.head);
-        let bytes = self.bytes(at, (place.size - place.head) as usize).map_err(io::Error::other)?;
+    pub fn rows(&self, record: RecordSpan, row: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let at = record.at + u64::from(record.head);
+        let bytes = self.bytes(at, (record.size - record.head) as usize).map_err(io::Error::other)?;
         lines(&bytes).try_for_each(row)
     }
 
@@ -215,8 +215,8 @@ impl Journal {
             let hash = xxh3_128(done.file.output.as_bytes());
             if let (Ok(key), false) = (done.file.key.parse(), known.contains_key(&hash)) {
                 match self.add(&done) {
-                    Ok(place) => {
-                        known.insert(hash, Known { key, bytes: done.file.bytes, place });
+                    Ok(record) => {
+                        known.insert(hash, Known { key, bytes: done.file.bytes, record });
                     }
                     Err(e) => result = Err(e),
                 }
@@ -231,7 +231,7 @@ impl Journal {
     ///
     /// # Errors
     /// Io.
-    pub fn add(&mut self, done: &Done) -> Result<Place> {
+    pub fn add(&mut self, done: &Done) -> Result<RecordSpan> {
         let at = self.buffer.len();
         let head =
             HeadRef { file: &done.file, errors: &done.errors, notes: &done.notes, clips: done.clips.len() };
@@ -248,11 +248,11 @@ impl Journal {
         let (Ok(head), Ok(size)) = (u32::try_from(head), u32::try_from(size)) else {
             return Err(Error::limit(0, format_args!("{size} bytes of rows"), "at most 4 GiB for a file"));
         };
-        let place = Place { at: self.end + at as u64, head, size };
+        let record = RecordSpan { at: self.end + at as u64, head, size };
         if self.buffer.len() >= BUFFER {
             self.flush()?;
         }
-        Ok(place)
+        Ok(record)
     }
 
     /// Writes what waits.
@@ -322,10 +322,10 @@ fn scan(file: &File, known: &mut FxHashMap<u128, Known>) -> u64 {
         }
         let (Ok(head), Ok(size)) = (u32::try_from(head), u32::try_from(size)) else { return at };
         if let Ok(key) = first.file.key.parse() {
-            let place = Place { at, head, size };
+            let record = RecordSpan { at, head, size };
             known.insert(
                 xxh3_128(first.file.output.as_bytes()),
-                Known { key, bytes: first.file.bytes, place },
+                Known { key, bytes: first.file.bytes, record },
             );
         }
         at += u64::from(size);

@@ -39,7 +39,7 @@ pub fn merge(outs: &[PathBuf]) -> Result<Merged> {
         files.sort_by(|a, b| (a.order, &a.output).cmp(&(b.order, &b.output)));
         files.dedup_by(|a, b| a.output == b.output);
         let listed: Vec<Listed> =
-            files.iter().map(|f| Listed { place: f.place, also_at: Vec::new() }).collect();
+            files.iter().map(|f| Listed { record: f.record, also_at: Vec::new() }).collect();
         let mut merged = Merged { missing: missing(&shards), ..Merged::default() };
         (merged.clips, merged.files) = (tally.totals.clips, tally.totals.files);
         merged.failures = report::write(first, "", manifest, tally, &records, &listed)?;
@@ -59,7 +59,7 @@ struct Joined {
 struct Row {
     order: u64,
     output: String,
-    place: crate::engine::journal::Place,
+    record: crate::engine::journal::RecordSpan,
 }
 
 fn join(outs: &[PathBuf], first: &Path, journal: &mut Journal) -> Result<Joined> {
@@ -91,9 +91,9 @@ fn join(outs: &[PathBuf], first: &Path, journal: &mut Journal) -> Result<Joined>
                 // Failures and notes are taken from the manifest as a whole.
                 (done.errors, done.notes) = (Vec::new(), Vec::new());
                 match journal.add(&done) {
-                    Ok(place) => {
+                    Ok(record) => {
                         tally.totals.files += 1;
-                        files.push(Row { order: done.file.order, output: done.file.output, place });
+                        files.push(Row { order: done.file.order, output: done.file.output, record });
                     }
                     Err(e) => result = Err(e),
                 }

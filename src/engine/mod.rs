@@ -1,6 +1,8 @@
 //! A whole run: work in order on many threads, the journal, the output folder.
 
+mod job;
 pub mod journal;
 pub mod merge;
+pub mod ordered;
 pub mod output;
 pub mod run;

@@ -12,43 +12,39 @@
 //! on its way is bounded in bytes, so that memory does not grow with the input; rows of finished files wait in the
 //! journal, not in memory.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fs;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
 use rayon::ThreadPool;
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::convert::make::{Bundle, Finished, Job, Made, Maker};
-use crate::engine::journal::{Journal, Place};
-use crate::engine::output;
-use crate::engine::output::Paths;
+use super::job::{Bundle, Finished, Job, JobResult, Worker};
+use super::journal::{Journal, RecordSpan};
+use super::ordered::{Batch, BatchSize, Lane, Window};
+use super::output::{self, Paths};
+use crate::convert::Converter;
+use crate::convert::pool::Pool;
+use crate::convert::settings::Settings;
 use crate::error::{Error, Result};
-use crate::games::anvil::container::file as anvil;
-use crate::games::rage::cutscene::{Cutscenes, Section};
 use crate::model::{Clip, Skeleton};
-use crate::report::manifest::{ClipRow, ErrorRow, Manifest, NoteRow};
+use crate::report::manifest::{ClipRow, DecidedRow, ErrorRow, Manifest, NoteRow, UseRow};
 use crate::report::text as report;
 use crate::report::text::{Listed, Tally};
-use crate::source::find;
-use crate::source::find::{Input, Kind};
-use crate::source::plan::{Plan, plan};
+use crate::source::sections::{Section, Sections};
 use crate::source::skeletons::{Choice, Skeletons};
-use crate::source::work;
-use crate::source::work::{Content, Contents, Item, Names, Source, Unit};
-
-pub use crate::convert::pack::{pack, prepare};
-pub use crate::convert::settings::{Additive, Globs, Passes, Select, Settings};
+use crate::source::survey::{Contents, Survey, Unit, survey};
+use crate::source::{self, Input, Layout, Names, Resource, Scratch, Source, find};
 
 /// Bytes of units and items that are on their way at most, and units; a single larger one still goes, alone.
 const WINDOW_BYTES: u64 = 12 << 20;
 const WINDOW_UNITS: usize = 256;
 
 /// Units or jobs that are handed out together, at most: so many, and so many bytes.
-const TOGETHER: usize = 32;
-const TOGETHER_BYTES: u64 = 512 << 10;
+const BATCH_UNITS: usize = 32;
+const BATCH_BYTES: u64 = 512 << 10;
 
 /// Full bundles that are on their way at most, beside the one that is being filled.
 const BUNDLES: usize = 4;
@@ -56,7 +52,7 @@ const BUNDLES: usize = 4;
 /// What a stored byte is taken to unpack to, until it has.
 const UNPACKED: u64 = 3;
 
-/// Buffers of a thread that have grown over this (to an entry far larger than most) are given back.
+/// A unit of more stored bytes has buffers of its own.
 const SCRATCH_BYTES: u64 = 4 << 20;
 
 /// Hears of a run's course.
@@ -125,43 +121,38 @@ impl Outcome {
 /// Only what prevents the whole run: an output folder that cannot be written, no input at all, a skeleton file that
 /// cannot be read.
 pub fn run(settings: &Settings, progress: &mut (dyn Progress + Send + Sync)) -> Result<Outcome> {
-    settle_allocator();
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(settings.threads)
         .build()
         .map_err(|e| Error::usage(format!("cannot start threads: {e}")))?;
     let mut run = Run::new(settings, progress);
-    let (inputs, errors) = find::find(&settings.inputs);
+    settings.games.iter().try_for_each(|g| g.check_options(&settings.read))?;
+    let (inputs, errors) = find::find(&settings.inputs, settings.games);
     for e in &errors {
         run.fail(e);
     }
     if inputs.is_empty() && errors.is_empty() {
-        let given: Vec<String> = settings.inputs.iter().map(|p| p.display().to_string()).collect();
-        return Err(Error::usage(format!(
-            "found no .ycd, .ycd.xml, .rpf, .forge, .data or .Animation in {}",
-            given.join(", ")
-        )));
+        return Err(source::nothing_found(settings.games, &settings.inputs));
     }
-    let names = Names::with_files(&settings.names)?;
-    let mut skeletons = Skeletons::new(settings.skeleton.as_deref())?;
+    let names = Names::with_files(settings.games, &settings.names)?;
+    let mut skeletons = Skeletons::new(settings.skeleton.as_deref(), settings.games)?;
     if !settings.list {
         // Before the long look: what cannot be written is said at once.
         let out = &settings.out;
         fs::create_dir_all(out).map_err(|e| Error::io("cannot be made", e).in_file(out))?;
         output::prove_writable(out, &settings.tag())?;
     }
-    let sources: Vec<Option<Source>> = inputs
-        .iter()
-        .map(|input| work::open(input, &settings.anvil).map_err(|e| run.fail(&e)).ok())
-        .collect();
-    let plan = pool.install(|| {
-        plan(&inputs, &sources, &mut skeletons, |input: &Input| run.progress.look(&input.relative))
+    let open = |input| source::open(input, settings.games, &settings.read);
+    let sources: Vec<Option<Box<dyn Source>>> =
+        inputs.iter().map(|input| open(input).map_err(|e| run.fail(&e)).ok()).collect();
+    let survey = pool.install(|| {
+        survey(&inputs, &sources, &mut skeletons, |input: &Input| run.progress.look(&input.relative))
     });
-    let Plan { mut units, uses, errors, notes } = plan;
-    if settings.join_cutscene {
-        run.cutscenes = Cutscenes::find(&inputs, &sources, &mut units);
+    let Survey { mut units, uses, errors, notes } = survey;
+    if settings.join_sections {
+        run.sections = Sections::find(&inputs, &sources, &mut units);
     }
-    run.manifest.uses = uses;
+    run.manifest.uses = uses.iter().map(|(i, one)| UseRow::new(&inputs[*i].relative, one)).collect();
     for e in &errors {
         run.fail(e);
     }
@@ -171,236 +162,118 @@ pub fn run(settings: &Settings, progress: &mut (dyn Progress + Send + Sync)) -> 
     for (file, note) in skeletons.notes() {
         *run.notes.entry((file.clone(), note.clone())).or_default() += 1;
     }
-    let mut maker = Maker::new(settings, &inputs, &sources, names, skeletons);
-    pool.install(|| maker.find_base(&units))?;
+    let mut worker = Worker::new(&inputs, &sources, Converter::new(settings, names, skeletons));
+    pool.install(|| worker.find_base(&units))?;
     if !settings.list {
         output::clean(&settings.out, &settings.tag());
         let (journal, records) = Journal::open(&settings.out, &settings.tag(), settings.force)?;
         run.journal = Some(journal);
-        maker.records = Some(records);
+        worker.records = Some(records);
     }
-    run.stream(&pool, &maker, units)?;
-    run.finish(&maker)
+    run.stream(&pool, &worker, units)?;
+    run.finish(&worker)
 }
 
-/// Tells glibc's allocator, which learns from what is given back, that buffers of this size come and go: else it hands
-/// the memory of each file to the system and asks for it again, page by page. Costs nothing: no page is touched.
-fn settle_allocator() {
-    const BUFFER: usize = 16 << 20;
-    drop(std::hint::black_box(Vec::<u8>::with_capacity(BUFFER)));
-}
-
-/// Work for a thread. `order` counts each kind for itself: of lists it is that of the first.
+/// Work for a thread.
 enum Task {
-    Read { order: usize, units: Vec<Unit> },
-    Make { order: usize, jobs: Vec<Job> },
-    Bundle { order: usize, bundle: Bundle },
+    Read(Batch<Unit>),
+    Convert(Batch<Job>),
+    Bundle(usize, Bundle),
 }
 
 /// What became of it.
 #[expect(clippy::large_enum_variant, reason = "moved once, from a worker to the starting thread")]
-enum Report {
-    Read { order: usize, contents: Vec<Contents> },
-    Made { order: usize, made: Vec<(Job, Made)> },
-    Bundled { order: usize, made: Made },
+enum TaskResult {
+    Read(usize, Vec<Contents>),
+    Converted(usize, Vec<(Job, JobResult)>),
+    Bundled(usize, JobResult),
 }
 
-fn work_off(task: Task, maker: &Maker<'_>, scratches: &Scratches) -> Report {
+fn work_off(task: Task, worker: &Worker<'_>, scratches: &Pool<Scratch>) -> TaskResult {
     match task {
-        Task::Read { order, units } => {
+        Task::Read(Batch { order, items }) => {
             let read = |unit: Unit| match unit.found {
-                Some(items) => {
-                    Contents { input: unit.input, entry: unit.entry, items, ..Contents::default() }
+                Some(resources) => {
+                    Contents { input: unit.input, part: unit.part, resources, ..Contents::default() }
                 }
-                None => scratches.with(unit.size, |scratch| maker.read(&unit, scratch)),
+                // Buffers would stay as large as an entry far larger than most needs them.
+                None if unit.size > SCRATCH_BYTES => worker.read(&unit, &mut Scratch::default()),
+                None => scratches.with(Scratch::default, |scratch| worker.read(&unit, scratch)),
             };
-            Report::Read { order, contents: units.into_iter().map(read).collect() }
+            TaskResult::Read(order, items.into_iter().map(read).collect())
         }
-        Task::Make { order, jobs } => {
-            let make = |job: Job| {
-                let made = maker.make(&job);
-                (job, made)
+        Task::Convert(Batch { order, items }) => {
+            let convert = |job: Job| {
+                let result = scratches.with(Scratch::default, |scratch| worker.convert(&job, scratch));
+                (job, result)
             };
-            Report::Made { order, made: jobs.into_iter().map(make).collect() }
+            TaskResult::Converted(order, items.into_iter().map(convert).collect())
         }
-        Task::Bundle { order, mut bundle } => {
-            let made = maker.make_bundle(&mut bundle);
-            Report::Bundled { order, made }
-        }
+        Task::Bundle(order, mut bundle) => TaskResult::Bundled(order, worker.convert_bundle(&mut bundle)),
     }
 }
 
-/// Buffers, passed from task to task: no more of them than threads.
-#[derive(Default)]
-struct Scratches(Mutex<Vec<Box<anvil::Scratch>>>);
-
-impl Scratches {
-    fn with<T>(&self, size: u64, work: impl FnOnce(&mut anvil::Scratch) -> T) -> T {
-        let taken = self.0.lock().ok().and_then(|mut all| all.pop());
-        let mut scratch = taken.unwrap_or_default();
-        let result = work(&mut scratch);
-        if size <= SCRATCH_BYTES
-            && let Ok(mut all) = self.0.lock()
-        {
-            all.push(scratch);
-        }
-        result
-    }
-}
-
-/// Results that come in any order, given back in theirs.
-struct InOrder<T> {
-    next: usize,
-    waiting: BTreeMap<usize, T>,
-}
-
-impl<T> InOrder<T> {
-    fn new() -> Self {
-        InOrder { next: 0, waiting: BTreeMap::new() }
-    }
-
-    /// Puts results from number `order` on.
-    fn put(&mut self, order: usize, results: impl IntoIterator<Item = T>) {
-        self.waiting.extend((order..).zip(results));
-    }
-
-    fn take(&mut self) -> Option<T> {
-        let result = self.waiting.remove(&self.next)?;
-        self.next += 1;
-        Some(result)
-    }
-}
-
-/// A unit between being handed out and its last job being remembered.
-struct Open {
-    /// Bytes that it is taken to hold in memory.
-    cost: u64,
-    /// Stored bytes.
-    size: u64,
-    /// Jobs that were handed out when its own had been.
-    jobs: usize,
-}
-
-/// Work on its way.
-struct Flow<'g> {
+/// Hands out units and jobs, and takes their results in order.
+struct Scheduler<'g> {
     give: &'g dyn Fn(Task),
-    /// Reports that are still to come.
+    /// Results that are still to come.
     pending: usize,
-    reads: InOrder<Contents>,
-    makes: InOrder<(Job, Made)>,
-    bundles: InOrder<Made>,
-    open: VecDeque<Open>,
-    /// Of `open`: how many have their jobs.
-    placed: usize,
-    /// Bytes of all in `open`.
-    bytes: u64,
-    /// Units and jobs handed out, and jobs and bundles that have a number.
-    given_units: usize,
-    given_jobs: usize,
-    jobs: usize,
-    bundled: usize,
-    /// Units and jobs that are handed out together; so many of them at most.
-    reading: Collected<Unit>,
-    making: Collected<Job>,
-    most: usize,
+    units: Lane<Unit, Contents>,
+    jobs: Lane<Job, (Job, JobResult)>,
+    bundles: Lane<Bundle, JobResult>,
+    window: Window,
 }
 
-/// Small things that go together: each hand-over wakes a thread.
-struct Collected<T> {
-    all: Vec<T>,
-    bytes: u64,
-}
-
-impl<T> Collected<T> {
-    fn new() -> Self {
-        Collected { all: Vec::new(), bytes: 0 }
-    }
-
-    /// Adds one, and gives all where there are enough.
-    fn add(&mut self, one: T, bytes: u64, most: usize) -> Option<Vec<T>> {
-        self.all.push(one);
-        self.bytes += bytes;
-        (self.bytes >= TOGETHER_BYTES || self.all.len() >= most).then(|| self.take())
-    }
-
-    fn take(&mut self) -> Vec<T> {
-        self.bytes = 0;
-        std::mem::take(&mut self.all)
-    }
-}
-
-impl<'g> Flow<'g> {
+impl<'g> Scheduler<'g> {
     /// `most`: units and jobs that may go together.
     fn new(give: &'g dyn Fn(Task), most: usize) -> Self {
-        Flow {
+        let size = BatchSize { items: most, bytes: BATCH_BYTES };
+        Scheduler {
             give,
-            most,
-            reading: Collected::new(),
-            making: Collected::new(),
-            given_units: 0,
-            given_jobs: 0,
             pending: 0,
-            reads: InOrder::new(),
-            makes: InOrder::new(),
-            bundles: InOrder::new(),
-            open: VecDeque::new(),
-            placed: 0,
-            bytes: 0,
-            jobs: 0,
-            bundled: 0,
+            units: Lane::new(size),
+            jobs: Lane::new(size),
+            bundles: Lane::new(BatchSize { items: 1, bytes: 0 }),
+            window: Window::new(WINDOW_BYTES, WINDOW_UNITS, UNPACKED),
         }
     }
 
     /// Whether a unit of `size` stored bytes may go on its way.
     fn has_room(&self, size: u64) -> bool {
-        let is_room = self.bytes + size * UNPACKED <= WINDOW_BYTES && self.open.len() < WINDOW_UNITS;
-        let is_idle = self.pending == 0 && self.reading.all.is_empty() && self.making.all.is_empty();
-        (is_room && self.bundled - self.bundles.next <= BUNDLES) || is_idle
+        let is_idle = self.pending == 0 && self.units.is_empty() && self.jobs.is_empty();
+        let bundles = self.bundles.added() - self.bundles.taken();
+        (self.window.has_room(size) && bundles <= BUNDLES) || is_idle
     }
 
     fn read(&mut self, unit: Unit) {
-        let (size, cost) = (unit.size, unit.size * UNPACKED);
-        self.open.push_back(Open { cost, size, jobs: 0 });
-        self.bytes += cost;
-        if let Some(units) = self.reading.add(unit, size, self.most) {
-            self.give_units(units);
+        let size = unit.size;
+        self.window.enter(size);
+        if let Some(batch) = self.units.add(unit, size) {
+            self.give(Task::Read(batch));
         }
     }
 
-    fn make(&mut self, job: Job) {
-        let size = job.item.size();
-        self.jobs += 1;
-        if let Some(jobs) = self.making.add(job, size, self.most) {
-            self.give_jobs(jobs);
+    fn convert(&mut self, job: Job) {
+        let size = job.resource.size();
+        if let Some(batch) = self.jobs.add(job, size) {
+            self.give(Task::Convert(batch));
+        }
+    }
+
+    fn bundle(&mut self, bundle: Bundle) {
+        if let Some(Batch { order, items }) = self.bundles.add(bundle, 1) {
+            items.into_iter().for_each(|bundle| self.give(Task::Bundle(order, bundle)));
         }
     }
 
     /// Hands out what is collected.
     fn give_rest(&mut self) {
-        let (units, jobs) = (self.reading.take(), self.making.take());
-        self.give_jobs(jobs);
-        self.give_units(units);
-    }
-
-    fn give_units(&mut self, units: Vec<Unit>) {
-        let order = self.given_units;
-        self.given_units += units.len();
-        if !units.is_empty() {
-            self.give(Task::Read { order, units });
+        if let Some(batch) = self.jobs.rest() {
+            self.give(Task::Convert(batch));
         }
-    }
-
-    fn give_jobs(&mut self, jobs: Vec<Job>) {
-        let order = self.given_jobs;
-        self.given_jobs += jobs.len();
-        if !jobs.is_empty() {
-            self.give(Task::Make { order, jobs });
+        if let Some(batch) = self.units.rest() {
+            self.give(Task::Read(batch));
         }
-    }
-
-    fn bundle(&mut self, bundle: Bundle) {
-        self.give(Task::Bundle { order: self.bundled, bundle });
-        self.bundled += 1;
     }
 
     fn give(&mut self, task: Task) {
@@ -408,38 +281,23 @@ impl<'g> Flow<'g> {
         (self.give)(task);
     }
 
-    fn put(&mut self, report: Report) {
+    fn put(&mut self, result: TaskResult) {
         self.pending -= 1;
-        match report {
-            Report::Read { order, contents } => self.reads.put(order, contents),
-            Report::Made { order, made } => self.makes.put(order, made),
-            Report::Bundled { order, made } => self.bundles.put(order, [made]),
+        match result {
+            TaskResult::Read(order, contents) => self.units.put(order, contents),
+            TaskResult::Converted(order, results) => self.jobs.put(order, results),
+            TaskResult::Bundled(order, result) => self.bundles.put(order, [result]),
         }
     }
 
     /// The unit whose contents were taken last has its jobs, which hold `cost` bytes.
     fn placed(&mut self, cost: u64) {
-        if let Some(open) = self.open.get_mut(self.placed) {
-            self.bytes = self.bytes - open.cost + cost;
-            (open.cost, open.jobs) = (cost, self.jobs);
-        }
-        self.placed += 1;
+        self.window.read(cost, self.jobs.added());
     }
 
     /// Takes away the units that are done: how many, and their stored bytes.
     fn close(&mut self) -> (usize, u64) {
-        let (mut units, mut bytes) = (0, 0);
-        while self.placed > 0
-            && let Some(open) = self.open.front()
-            && open.jobs <= self.makes.next
-        {
-            self.bytes -= open.cost;
-            bytes += open.size;
-            units += 1;
-            self.placed -= 1;
-            self.open.pop_front();
-        }
-        (units, bytes)
+        self.window.leave(self.jobs.taken())
     }
 }
 
@@ -470,10 +328,10 @@ struct Run<'a> {
     again: FxHashMap<(u64, u128), Vec<String>>,
     journal: Option<Journal>,
     /// Which units are joined, and the sections that wait for the rest of their cutscene.
-    cutscenes: Cutscenes,
-    sections: Vec<(usize, Section)>,
+    sections: Sections,
+    open_sections: Vec<(usize, Section)>,
     /// Files for the manifest, and the Animation that each holds alone.
-    listed: Vec<(Place, Option<(u64, u128)>)>,
+    listed: Vec<(RecordSpan, Option<(u64, u128)>)>,
     waiting: Vec<Waiting>,
     /// Files that have a path.
     files: u64,
@@ -498,8 +356,8 @@ impl<'a> Run<'a> {
             ids: FxHashSet::default(),
             again: FxHashMap::default(),
             journal: None,
-            cutscenes: Cutscenes::default(),
-            sections: Vec::new(),
+            sections: Sections::default(),
+            open_sections: Vec::new(),
             listed: Vec::new(),
             waiting: Vec::new(),
             files: 0,
@@ -508,32 +366,32 @@ impl<'a> Run<'a> {
     }
 
     /// Everything from units to files.
-    fn stream(&mut self, pool: &ThreadPool, maker: &Maker<'_>, units: Vec<Unit>) -> Result<()> {
+    fn stream(&mut self, pool: &ThreadPool, worker: &Worker<'_>, units: Vec<Unit>) -> Result<()> {
         self.progress.begin(units.len(), units.iter().map(|u| u.size).sum());
         let (sender, receiver) = mpsc::channel();
-        let scratches = Scratches::default();
+        let scratches = Pool::default();
         pool.in_place_scope(|scope| {
             let give = |task| {
                 let (sender, scratches) = (sender.clone(), &scratches);
                 // The receiver outlives all tasks.
-                scope.spawn(move |_| drop(sender.send(work_off(task, maker, scratches))));
+                scope.spawn(move |_| drop(sender.send(work_off(task, worker, scratches))));
             };
             // All threads get something, a few times over.
-            let most = units.len().div_ceil(8 * pool.current_num_threads()).clamp(1, TOGETHER);
-            let mut flow = Flow::new(&give, most);
+            let most = units.len().div_ceil(8 * pool.current_num_threads()).clamp(1, BATCH_UNITS);
+            let mut scheduler = Scheduler::new(&give, most);
             let mut units = units.into_iter().peekable();
             let mut last = String::new();
             loop {
                 while !self.outcome.stopped
-                    && let Some(unit) = units.next_if(|unit| flow.has_room(unit.size))
+                    && let Some(unit) = units.next_if(|unit| scheduler.has_room(unit.size))
                 {
-                    flow.read(unit);
+                    scheduler.read(unit);
                 }
-                flow.give_rest();
-                if flow.pending == 0 {
+                scheduler.give_rest();
+                if scheduler.pending == 0 {
                     // The last cutscene, and clips that fill no bundle, go at the very end.
                     if self.outcome.stopped
-                        || !(self.place_cutscene(maker, &mut flow) || self.bundle_rest(&mut flow))
+                        || !(self.place_sections(worker, &mut scheduler) || self.bundle_rest(&mut scheduler))
                     {
                         // A full disk has room again where the files that did not come to be are gone.
                         if let (true, Some(journal)) = (self.outcome.stopped, &mut self.journal) {
@@ -541,128 +399,141 @@ impl<'a> Run<'a> {
                         }
                         return Ok(());
                     }
-                    flow.give_rest();
+                    scheduler.give_rest();
                 }
                 let Ok(report) = receiver.recv() else { return Ok(()) };
-                flow.put(report);
-                receiver.try_iter().for_each(|report| flow.put(report));
-                while let Some(contents) = flow.reads.take() {
-                    self.place_all(maker, &mut flow, contents);
+                scheduler.put(report);
+                receiver.try_iter().for_each(|report| scheduler.put(report));
+                while let Some(contents) = scheduler.units.take() {
+                    self.place_all(worker, &mut scheduler, contents);
                 }
-                while let Some((job, made)) = flow.makes.take() {
+                while let Some((job, result)) = scheduler.jobs.take() {
                     last.clone_from(&job.source);
-                    self.remember_job(maker, &mut flow, job, made)?;
+                    self.remember_job(worker, &mut scheduler, job, result)?;
                 }
-                while let Some(made) = flow.bundles.take() {
-                    self.remember(None, made)?;
+                while let Some(result) = scheduler.bundles.take() {
+                    self.remember(None, result)?;
                 }
                 if let Some(Err(e)) = self.journal.as_mut().map(Journal::flush) {
-                    self.stop(maker, &e);
+                    self.stop(worker, &e);
                 }
-                let (units, bytes) = flow.close();
+                let (units, bytes) = scheduler.close();
                 self.outcome.seconds = self.started.elapsed().as_secs_f64();
                 self.progress.advance(units, bytes, &last, &self.outcome);
             }
         })
     }
 
-    /// Gives the items of a unit their paths, and hands them out.
-    fn place_all(&mut self, maker: &Maker<'_>, flow: &mut Flow<'_>, contents: Contents) {
+    /// Gives the resources of a unit their paths, and hands them out.
+    fn place_all(&mut self, worker: &Worker<'_>, scheduler: &mut Scheduler<'_>, contents: Contents) {
         for e in &contents.errors {
             self.fail(e);
         }
-        let input = &maker.inputs[contents.input];
+        let input = &worker.inputs[contents.input];
         for note in contents.notes {
             self.note(input, note);
         }
+        let layout = worker.layout(contents.input);
         let mut cost = 0;
-        let section = self.cutscenes.of(contents.input, contents.entry);
-        if self.sections.first().is_some_and(|(before, _)| section.is_none_or(|(now, _)| now != *before)) {
-            self.place_cutscene(maker, flow);
+        let section = self.sections.of(contents.input, contents.part);
+        let before = self.open_sections.first().map(|(whole, _)| *whole);
+        if before.is_some_and(|before| section.is_none_or(|(now, _)| now != before)) {
+            self.place_sections(worker, scheduler);
         }
-        for item in contents.items {
-            let source = work::source_text(input, &item);
-            cost += item.size();
-            if let Some((cutscene, number)) = section {
-                self.sections.push((cutscene, Section { number, item, source, file: input.path.clone() }));
-            } else if let Some(job) = self.place(input, item, source, Vec::new()) {
-                flow.make(job);
+        for resource in contents.resources {
+            let source = source::text(input, layout, &resource);
+            cost += resource.size();
+            if let Some((whole, number)) = section {
+                let section = Section { number, resource, source, file: input.path.clone() };
+                self.open_sections.push((whole, section));
+            } else if let Some(job) = self.place(contents.input, input, layout, resource, source, Vec::new())
+            {
+                scheduler.convert(job);
             }
         }
-        flow.placed(cost);
+        scheduler.placed(cost);
     }
 
-    /// Hands out the sections of a cutscene, as one. Returns whether there were some.
-    fn place_cutscene(&mut self, maker: &Maker<'_>, flow: &mut Flow<'_>) -> bool {
-        let sections = std::mem::take(&mut self.sections);
-        let Some((cutscene, _)) = sections.first() else { return false };
-        let cutscene = *cutscene;
+    /// Hands out the sections of one whole. Returns whether there were some.
+    fn place_sections(&mut self, worker: &Worker<'_>, scheduler: &mut Scheduler<'_>) -> bool {
+        let sections = std::mem::take(&mut self.open_sections);
+        let Some((whole, first)) = sections.first() else { return false };
+        let (whole, file) = (*whole, first.file.clone());
         let sections: Vec<Section> = sections.into_iter().map(|(_, section)| section).collect();
-        let Some((item, source)) = self.cutscenes.item(cutscene, &sections) else { return false };
-        let job = self.place(&maker.inputs[item.input], item, source, sections);
-        job.map(|job| flow.make(job)).is_some()
+        let Some((resource, source)) = self.sections.resource(whole, &sections) else { return false };
+        let Some(at) = worker.inputs.iter().position(|input| input.path == file) else { return false };
+        let job = self.place(at, &worker.inputs[at], worker.layout(at), resource, source, sections);
+        job.map(|job| scheduler.convert(job)).is_some()
     }
 
-    /// Gives an item its output path; `None` for one that is there already or that another shard does.
-    fn place(&mut self, input: &Input, item: Item, source: String, sections: Vec<Section>) -> Option<Job> {
-        let is_object = !matches!(item.content, Content::Dictionary(_));
+    /// Gives a resource its output path; `None` for one that is there already or that another shard does.
+    fn place(
+        &mut self,
+        at: usize,
+        input: &Input,
+        layout: Layout,
+        resource: Resource<'static>,
+        source: String,
+        sections: Vec<Section>,
+    ) -> Option<Job> {
         // A loose file was given for its own sake, whatever else holds the same clip.
-        if is_object && input.kind != Kind::Anvil(anvil::Kind::Loose) {
-            if !self.seen.insert(item.identity()) {
+        if let Some(identity) = resource.identity()
+            && layout == Layout::Folder
+        {
+            if !self.seen.insert(identity) {
                 self.outcome.repeated += 1;
-                self.again.entry(item.identity()).or_default().push(source);
+                self.again.entry(identity).or_default().push(source);
                 return None;
             }
-            if !self.ids.insert(item.id) {
+            if !self.ids.insert(identity.0) {
                 let text = format!(
                     "clip \"{}\" ({:X}) is there with other bytes before: both are written",
-                    item.name, item.id
+                    resource.name, identity.0
                 );
                 self.manifest.notes.push(NoteRow { source: source.clone(), note: text, output: None });
             }
         }
-        let (folder, mut name) = work::wanted_output(input, &item);
+        let (folder, mut name) = wanted_output(input, layout, &resource);
         if !sections.is_empty() {
-            name.clone_from(&item.name);
+            name.clone_from(&resource.name);
         }
-        let stem = if is_object && matches!(input.kind, Kind::Anvil(anvil::Kind::Forge | anvil::Kind::Data)) {
-            self.paths.unique_by(&folder, &name, &format!("{:X}", item.id))
-        } else {
-            self.paths.unique(&format!("{folder}/{name}"))
+        let stem = match resource.id {
+            Some(id) if layout == Layout::Folder => self.paths.unique_by(&folder, &name, &format!("{id:X}")),
+            _ => self.paths.unique(&format!("{folder}/{name}")),
         };
         let order = self.files;
         self.files += 1;
         if let Some((k, n)) = self.settings.shard {
-            let lot = if is_object { xxh3_128(&item.id.to_le_bytes()) ^ item.hash } else { item.hash };
+            let lot = match resource.id {
+                Some(id) => xxh3_128(&id.to_le_bytes()) ^ resource.hash,
+                None => resource.hash,
+            };
             if (lot % u128::from(n)) as u32 != k - 1 {
                 self.outcome.elsewhere += 1;
                 return None;
             }
         }
-        Some(Job { item, sections, source, stem, order })
+        Some(Job { input: at, resource, sections, source, stem, order })
     }
 
     fn remember_job(
         &mut self,
-        maker: &Maker<'_>,
-        flow: &mut Flow<'_>,
+        worker: &Worker<'_>,
+        scheduler: &mut Scheduler<'_>,
         job: Job,
-        mut made: Made,
+        mut result: JobResult,
     ) -> Result<()> {
-        let clips = std::mem::take(&mut made.clips);
-        let choice = made.choice.take();
-        let notes = std::mem::take(&mut made.notes);
-        if let Some(e) = made.stop.take() {
-            self.stop(maker, &e);
+        let clips = std::mem::take(&mut result.clips);
+        let choice = result.choice.take();
+        let notes = std::mem::take(&mut result.notes);
+        if let Some(e) = result.stop.take() {
+            self.stop(worker, &e);
         }
         // Notes of a file that is written are in its record.
         for note in notes {
             self.manifest.notes.push(NoteRow { source: job.source.clone(), note, output: None });
         }
-        self.remember(
-            (!matches!(job.item.content, Content::Dictionary(_))).then(|| job.item.identity()),
-            made,
-        )?;
+        self.remember(job.resource.identity(), result)?;
         if self.settings.list {
             let empty = Skeleton::new("", Vec::new())?;
             for clip in &clips {
@@ -670,25 +541,26 @@ impl<'a> Run<'a> {
                 self.progress.clip(&ClipRow::new(clip, "", &clip.short_name, &[], &empty), false);
             }
         } else if let Some(choice) = choice {
-            let (folder, _) = work::wanted_output(&maker.inputs[job.item.input], &job.item);
-            self.wait(flow, &folder, &choice, job.item.hash, clips);
+            let input = &worker.inputs[job.input];
+            let (folder, _) = wanted_output(input, worker.layout(job.input), &job.resource);
+            self.wait(scheduler, &folder, &choice, job.resource.hash, clips);
         }
         Ok(())
     }
 
     /// Takes a result into journal, counts and progress.
-    fn remember(&mut self, identity: Option<(u64, u128)>, made: Made) -> Result<()> {
-        self.outcome.left_out += made.left_out;
-        let Some(Finished { done, is_fresh, place }) = made.file else {
-            made.errors.iter().for_each(|e| self.fail(e));
+    fn remember(&mut self, identity: Option<(u64, u128)>, result: JobResult) -> Result<()> {
+        self.outcome.left_out += result.left_out;
+        let Some(Finished { done, is_fresh, record }) = result.file else {
+            result.errors.iter().for_each(|e| self.fail(e));
             return Ok(());
         };
-        let place = match (place, &mut self.journal) {
-            (Some(place), _) => place,
+        let record = match (record, &mut self.journal) {
+            (Some(record), _) => record,
             (None, Some(journal)) => journal.add(&done)?,
             (None, None) => return Ok(()),
         };
-        self.listed.push((place, identity));
+        self.listed.push((record, identity));
         self.outcome.files += 1;
         self.outcome.errors += done.errors.len();
         done.errors.iter().for_each(|e| self.progress.failed(e));
@@ -707,7 +579,14 @@ impl<'a> Run<'a> {
     }
 
     /// Puts clips into the bundle of their folder and skeleton, and hands out those that are full.
-    fn wait(&mut self, flow: &mut Flow<'_>, folder: &str, choice: &Choice, hash: u128, clips: Vec<Clip>) {
+    fn wait(
+        &mut self,
+        scheduler: &mut Scheduler<'_>,
+        folder: &str,
+        choice: &Choice,
+        hash: u128,
+        clips: Vec<Clip>,
+    ) {
         let skeleton = &choice.skeleton;
         for clip in clips {
             let place = self.waiting.iter().position(|b| {
@@ -730,22 +609,22 @@ impl<'a> Run<'a> {
             bundle.clips.push(clip);
             bundle.hashes.push(hash);
             if bundle.clips.len() >= self.settings.bundle {
-                self.hand_out(flow, place);
+                self.hand_out(scheduler, place);
             }
         }
     }
 
     /// Hands out the bundles that are not full. Returns whether there was one.
-    fn bundle_rest(&mut self, flow: &mut Flow<'_>) -> bool {
+    fn bundle_rest(&mut self, scheduler: &mut Scheduler<'_>) -> bool {
         for place in 0..self.waiting.len() {
             if !self.waiting[place].clips.is_empty() {
-                self.hand_out(flow, place);
+                self.hand_out(scheduler, place);
             }
         }
-        flow.pending > 0
+        scheduler.pending > 0
     }
 
-    fn hand_out(&mut self, flow: &mut Flow<'_>, place: usize) {
+    fn hand_out(&mut self, scheduler: &mut Scheduler<'_>, place: usize) {
         let Waiting { folder, skeleton, clips, hashes, made } = &mut self.waiting[place];
         *made += 1;
         // Shards bundle their own clips: the files of one must not be called as those of another.
@@ -753,13 +632,19 @@ impl<'a> Run<'a> {
         let wanted = format!("{folder}/{}{shard}_{made:04}", output::safe_name(&skeleton.name));
         let stem = self.paths.unique(&wanted);
         let (clips, hashes) = (std::mem::take(clips), std::mem::take(hashes));
-        flow.bundle(Bundle { clips, skeleton: skeleton.clone(), hashes, stem, order: flow.bundled as u64 });
+        scheduler.bundle(Bundle {
+            clips,
+            skeleton: skeleton.clone(),
+            hashes,
+            stem,
+            order: scheduler.bundles.added() as u64,
+        });
     }
 
-    fn finish(mut self, maker: &Maker<'_>) -> Result<Outcome> {
+    fn finish(mut self, worker: &Worker<'_>) -> Result<Outcome> {
         self.outcome.seconds = self.started.elapsed().as_secs_f64();
         let (Some(journal), Some(records), false) =
-            (self.journal.take(), &maker.records, self.outcome.stopped)
+            (self.journal.take(), &worker.records, self.outcome.stopped)
         else {
             return Ok(self.outcome);
         };
@@ -770,12 +655,12 @@ impl<'a> Run<'a> {
         let listed: Vec<Listed> = self
             .listed
             .into_iter()
-            .map(|(place, identity)| Listed {
-                place,
+            .map(|(record, identity)| Listed {
+                record,
                 also_at: identity.and_then(|identity| self.again.remove(&identity)).unwrap_or_default(),
             })
             .collect();
-        self.manifest.decided = work::decided(maker.inputs, maker.sources);
+        self.manifest.decided = DecidedRow::of(worker.inputs, worker.sources);
         let totals = &mut self.tally.totals;
         totals.files = self.outcome.files as u64;
         totals.repeated = self.outcome.repeated as u64;
@@ -799,8 +684,8 @@ impl<'a> Run<'a> {
     }
 
     /// Ends the run early, once: what is finished stays and is found when it is started again.
-    fn stop(&mut self, maker: &Maker<'_>, error: &Error) {
-        maker.stop();
+    fn stop(&mut self, worker: &Worker<'_>, error: &Error) {
+        worker.stop();
         if !self.outcome.stopped {
             self.outcome.stopped = true;
             let text = format!(
@@ -820,4 +705,21 @@ fn joins(a: &Skeleton, b: &Skeleton) -> bool {
     a.joints().iter().enumerate().all(|(i, joint)| {
         b.find(joint.id).is_none_or(|k| parent(b, k) == parent(a, i) && b.joints()[k].rest == joint.rest)
     })
+}
+
+/// The folder of a resource's output, and what its file is called there (without extension).
+fn wanted_output(input: &Input, layout: Layout, resource: &Resource<'_>) -> (String, String) {
+    let folder = input.folder();
+    match (layout, &resource.path) {
+        (Layout::File, _) => (folder.to_owned(), input.stem.clone()),
+        (Layout::Folder, Some(path)) => {
+            let inside = path.rsplit_once('/').map_or("", |(inside, _)| inside);
+            (format!("{folder}{}/{inside}", input.stem), resource.name.clone())
+        }
+        (Layout::Folder, None) => {
+            let id = || format!("{:X}", resource.id.unwrap_or_default());
+            let name = if resource.name.is_empty() { id() } else { resource.name.clone() };
+            (format!("{folder}{}", input.stem), name)
+        }
+    }
 }

@@ -30,16 +30,16 @@ pub struct Mesh {
 /// An octahedral stick from each joint to each of its children, a small octahedron at the end of each chain.
 /// The mover gets no stick to the skeleton: it is no part of the body. Empty only for a rig without joints.
 pub fn build(rig: &Skeleton) -> Mesh {
-    let places: Vec<DVec3> = rig.rest_model().into_iter().map(|(_, t)| t).collect();
+    let positions: Vec<DVec3> = rig.rest_model().into_iter().map(|(_, t)| t).collect();
     let mut mesh = Mesh::default();
-    let mut leaf = vec![true; places.len()];
+    let mut leaf = vec![true; positions.len()];
     for (i, joint) in rig.joints().iter().enumerate() {
         let Some(parent) = joint.parent else { continue };
         if rig.joints()[parent].id == JointId::RootMotion {
             continue;
         }
         leaf[parent] = false;
-        let (from, to) = (places[parent], places[i]);
+        let (from, to) = (positions[parent], positions[i]);
         let length = from.distance(to);
         if length > SHORTEST_M {
             let waist = from.lerp(to, WAIST);
@@ -52,11 +52,11 @@ pub fn build(rig: &Skeleton) -> Mesh {
         }
         let radius = match joint.parent {
             Some(p) if rig.joints()[p].id != JointId::RootMotion => {
-                (places[p].distance(places[i]) * MARKER).max(SHORTEST_M)
+                (positions[p].distance(positions[i]) * MARKER).max(SHORTEST_M)
             }
             _ => ALONE_M,
         };
-        let (at, up) = (places[i], DVec3::Z * radius);
+        let (at, up) = (positions[i], DVec3::Z * radius);
         mesh.octahedron(i, at - up, at + up, at, radius);
     }
     mesh
@@ -104,10 +104,10 @@ mod tests {
             "t",
             vec![
                 joint(JointId::RootMotion, None, Vec3::ZERO),
-                joint(JointId::RageTag(0), Some(0), Vec3::new(0.0, 0.0, 1.0)),
-                joint(JointId::RageTag(1), Some(1), Vec3::new(0.3, 0.0, 0.0)),
-                joint(JointId::RageTag(2), Some(1), Vec3::ZERO),
-                joint(JointId::RageTag(3), Some(2), Vec3::new(0.1, -0.4, 0.2)),
+                joint(JointId::BoneTag(0), Some(0), Vec3::new(0.0, 0.0, 1.0)),
+                joint(JointId::BoneTag(1), Some(1), Vec3::new(0.3, 0.0, 0.0)),
+                joint(JointId::BoneTag(2), Some(1), Vec3::ZERO),
+                joint(JointId::BoneTag(3), Some(2), Vec3::new(0.1, -0.4, 0.2)),
             ],
         )
         .unwrap();

@@ -2,10 +2,11 @@
 //! no joint. Both writers start from here, so that a GLB and an FBX of the same clips say the same.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use crate::convert::rig;
-use crate::convert::rig::UniqueNames;
-use crate::model::{Clip, JointId, Property, Skeleton, Track, Trs, Values};
+use crate::formats::non_joint::{NonJoint, NonJointChannel, non_joints};
+use crate::model::naming::{MAX_NAME_BYTES, UniqueNames};
+use crate::model::{Clip, JointId, Property, Skeleton};
 
 /// Parent-local property of a joint that a file can animate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,91 +34,20 @@ pub struct Channel {
     pub hold_to_end: bool,
 }
 
-/// A camera, or the texture coordinates of a material: what clips move that is no joint. It stands beside the rig,
-/// in its space.
-#[derive(Debug)]
-pub struct Beside {
-    /// [`JointId::Camera`] or [`JointId::Texture`].
-    pub id: JointId,
-    /// Name, unique among the joints and these.
-    pub name: String,
-    /// A camera's place where no clip moves it: the first that one gives it.
-    pub rest: Trs,
-    /// The first vertical field of view that a clip gives a camera, degrees.
-    pub fov_deg: f32,
-    /// Texture coordinates: the first offset, turn (radians) and scale.
-    pub uv: ([f32; 2], f32, [f32; 2]),
-}
-
-/// One animated property of something beside the rig.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BesideChannel {
-    /// Index into [`Scene::beside`].
-    pub beside: usize,
-    /// What of it.
-    pub property: Property,
-    /// The track, or `None`: keyed once, at what [`Beside`] says, because another clip of the file moves it.
-    pub track: Option<usize>,
-}
-
-/// The field of view of a camera for which no clip has one, degrees: that of the game's own default camera.
-const FOV_DEG: f32 = 50.0;
-
-impl Beside {
-    fn new(id: JointId, clips: &[Clip], names: &mut UniqueNames) -> Self {
-        let first = |property: Property| {
-            let is = |t: &&Track| t.target == crate::model::Target { joint: id, property };
-            clips.iter().flat_map(|c| &c.tracks).find(is).map(|t| &t.curve.values)
-        };
-        let scalar = |property, or: f32| match first(property) {
-            Some(Values::Scalar(v)) => v.first().copied().unwrap_or(or),
-            _ => or,
-        };
-        let vec2 = |property, or: [f32; 2]| match first(property) {
-            Some(Values::Vec3(v)) => v.first().map_or(or, |v| [v.x, v.y]),
-            _ => or,
-        };
-        Beside {
-            id,
-            name: names.name(&rig::fallback_name(id)),
-            rest: rig::first_pose(id, clips),
-            fov_deg: scalar(Property::FieldOfView, FOV_DEG),
-            uv: (
-                vec2(Property::UvOffset, [0.0; 2]),
-                scalar(Property::UvRotation, 0.0),
-                vec2(Property::UvScale, [1.0; 2]),
-            ),
-        }
-    }
-
-    /// Whether `track` says at all times what a file without it says.
-    fn holds(&self, track: &Track) -> bool {
-        let vec2 = |is: [f32; 2]| matches!(&track.curve.values, Values::Vec3(v) if v.iter().all(|v| [v.x, v.y] == is));
-        let scalar = |is: f32| matches!(&track.curve.values, Values::Scalar(v) if v.iter().all(|v| *v == is));
-        match track.target.property {
-            Property::FieldOfView => scalar(self.fov_deg),
-            Property::UvOffset => vec2(self.uv.0),
-            Property::UvRotation => scalar(self.uv.1),
-            Property::UvScale => vec2(self.uv.2),
-            _ => false,
-        }
-    }
-}
-
-/// One clip as a file shows it.
+/// One clip as a file holds it.
 #[derive(Debug)]
 pub struct Animation<'a> {
     /// The clip.
     pub clip: &'a Clip,
-    /// Name, unique in the file and within 63 bytes.
+    /// Name, unique in the file and within the format's limit.
     pub name: String,
     /// What is keyed, by joint, then path. Never empty.
     pub channels: Vec<Channel>,
     /// What is keyed of cameras and texture coordinates, by these, then property. Fields of view and texture
     /// coordinates that hold the file's own value in all clips are not keyed.
-    pub beside: Vec<BesideChannel>,
-    /// Tracks (indices) that no joint shows: their values go to the extras.
-    pub kept: Vec<usize>,
+    pub non_joint_channels: Vec<NonJointChannel>,
+    /// Tracks (indices) that no channel stands for: their values go to the extras.
+    pub extra_tracks: Vec<usize>,
 }
 
 /// All that a file holds.
@@ -125,27 +55,32 @@ pub struct Animation<'a> {
 pub struct Scene<'a> {
     /// Every joint that the file holds, named, with one root.
     pub rig: &'a Skeleton,
-    /// See [`Rig::shared`](crate::convert::rig::Rig::shared).
-    pub shared_rig: Option<u64>,
+    /// `rig` itself, where other files may have the very same: a writer may keep what it makes of it.
+    pub shared_rig: Option<Arc<Skeleton>>,
     /// Cameras and texture coordinates that the clips move, by id.
-    pub beside: Vec<Beside>,
+    pub non_joints: Vec<NonJoint>,
     /// The clips, in the order given.
     pub animations: Vec<Animation<'a>>,
 }
 
 impl<'a> Scene<'a> {
-    /// Arranges `clips` on `rig` (see [`crate::convert::rig::build`]).
+    /// Arranges `clips` on `rig`, which must hold every joint that they move.
     ///
-    /// Of two tracks of a clip for the same property of the same joint the first is shown and the second kept.
+    /// Of two tracks of a clip for the same property of the same joint the first gets the channel and the second goes to the extras.
     pub fn new(rig: &'a Skeleton, clips: &'a [Clip]) -> Self {
+        Self::within(rig, clips, MAX_NAME_BYTES)
+    }
+
+    /// [`Scene::new`] with names of at most `max_name_bytes`; those of the joints are the rig's own.
+    pub fn within(rig: &'a Skeleton, clips: &'a [Clip], max_name_bytes: usize) -> Self {
         let mut moved: BTreeSet<(usize, Path)> = BTreeSet::new();
-        let mut names = UniqueNames::default();
+        let mut names = UniqueNames::within(max_name_bytes);
         let mut animations: Vec<Animation<'a>> = clips
             .iter()
             .map(|clip| {
                 // Joint, path and track in one number each, to be sorted: of equal ones the first track stays.
                 let mut keyed: Vec<u64> = Vec::with_capacity(clip.tracks.len());
-                let mut kept = Vec::new();
+                let mut extra_tracks = Vec::new();
                 for (i, track) in clip.tracks.iter().enumerate() {
                     if !track.target.joint.is_joint() {
                         continue;
@@ -154,7 +89,7 @@ impl<'a> Scene<'a> {
                         (Some(path), Some(joint)) if !track.curve.values.is_empty() => {
                             keyed.push((joint as u64) << 34 | (path as u64) << 32 | i as u64);
                         }
-                        _ => kept.push(i),
+                        _ => extra_tracks.push(i),
                     }
                 }
                 keyed.sort_unstable();
@@ -163,17 +98,17 @@ impl<'a> Scene<'a> {
                     let (joint, track) = ((key >> 34) as usize, (key & 0xFFFF_FFFF) as usize);
                     let path = [Path::Translation, Path::Rotation, Path::Scale][(key >> 32 & 3) as usize];
                     if channels.last().is_some_and(|c| (c.joint, c.path) == (joint, path)) {
-                        kept.push(track);
+                        extra_tracks.push(track);
                     } else {
                         channels.push(Channel { joint, path, track: Some(track), hold_to_end: false });
                     }
                 }
-                kept.sort_unstable();
+                extra_tracks.sort_unstable();
                 if clips.len() > 1 {
                     moved.extend(channels.iter().map(|c| (c.joint, c.path)));
                 }
                 let name = names.name(&clip.short_name);
-                Animation { clip, name, channels, beside: Vec::new(), kept }
+                Animation { clip, name, channels, non_joint_channels: Vec::new(), extra_tracks }
             })
             .collect();
         let several = animations.len() > 1;
@@ -183,49 +118,12 @@ impl<'a> Scene<'a> {
             }
             animation.reach_the_end(root(rig));
         }
-        let beside = key_beside(rig, clips, &mut animations);
-        Scene { rig, shared_rig: None, beside, animations }
-    }
-}
-
-/// Finds what is moved beside the rig and puts its channels into the animations.
-fn key_beside(rig: &Skeleton, clips: &[Clip], animations: &mut [Animation<'_>]) -> Vec<Beside> {
-    let ids: BTreeSet<JointId> =
-        clips.iter().flat_map(|c| &c.tracks).map(|t| t.target.joint).filter(|id| !id.is_joint()).collect();
-    if ids.is_empty() {
-        return Vec::new();
-    }
-    let mut names = UniqueNames::default();
-    for name in rig.joints().iter().filter_map(|j| j.name.as_deref()) {
-        names.name(name);
-    }
-    let all: Vec<Beside> = ids.into_iter().map(|id| Beside::new(id, clips, &mut names)).collect();
-    const KEYED: [Property; 6] = [
-        Property::Translation,
-        Property::Rotation,
-        Property::FieldOfView,
-        Property::UvOffset,
-        Property::UvRotation,
-        Property::UvScale,
-    ];
-    for (index, beside) in all.iter().enumerate() {
-        for property in KEYED {
-            let find = |clip: &Clip| {
-                let is = |t: &Track| t.target.joint == beside.id && t.target.property == property;
-                clip.tracks.iter().position(|t| is(t) && !t.curve.values.is_empty())
-            };
-            let tracks: Vec<Option<usize>> = clips.iter().map(find).collect();
-            let moves = |(clip, track): (&Clip, &Option<usize>)| {
-                track.is_some_and(|track| !beside.holds(&clip.tracks[track]))
-            };
-            if clips.iter().zip(&tracks).any(moves) {
-                for (animation, track) in animations.iter_mut().zip(tracks) {
-                    animation.beside.push(BesideChannel { beside: index, property, track });
-                }
-            }
+        let (non_joints, channels) = non_joints(rig, clips, max_name_bytes);
+        for (animation, channels) in animations.iter_mut().zip(channels) {
+            animation.non_joint_channels = channels;
         }
+        Scene { rig, shared_rig: None, non_joints, animations }
     }
-    all
 }
 
 impl Animation<'_> {

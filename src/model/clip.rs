@@ -6,6 +6,7 @@ use glam::{Quat, Vec3};
 use serde_json::{Map, Value};
 
 use crate::model::time::Timeline;
+use crate::model::warning::Warning;
 
 /// Identity of a clip in its game: a hash or a resource id. Printed as upper-case hex without a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,13 +29,13 @@ impl fmt::Display for ClipId {
 pub enum JointId {
     /// The mover above the skeleton's root.
     RootMotion,
-    /// RAGE bone tag.
-    RageTag(u16),
-    /// CRC-32 of the bone's name (Anvil).
+    /// A 16-bit bone tag.
+    BoneTag(u16),
+    /// The CRC-32 of the bone's name.
     Crc32(u32),
-    /// A camera beside the skeleton, by the tag of its tracks (RAGE). Unturned it looks along +Y, its top is +Z.
+    /// A camera beside the skeleton, by the tag of its tracks. Unturned it looks along +Y, its top is +Z.
     Camera(u16),
-    /// The texture coordinates of a material, by the tag of its tracks (RAGE).
+    /// The texture coordinates of a material, by the tag of its tracks.
     Texture(u16),
 }
 
@@ -48,7 +49,7 @@ impl JointId {
 /// A track that moves no joint: its number or kind in the source, and the field's name for it where known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OtherTrack {
-    /// Track number (RAGE) or kind (Anvil).
+    /// Number or kind of the track in the source.
     pub number: u8,
     /// Name, where known.
     pub name: Option<&'static str>,
@@ -184,7 +185,7 @@ pub struct Clip {
     pub name: String,
     /// The name that people call it by: what an animation in a file is named.
     pub short_name: String,
-    /// Which game: `RR`, `SWS` or `GTAV`.
+    /// Which game, by its [code](crate::source::Game::code).
     pub game: &'static str,
     /// Where it comes from: the path relative to what was given, with `/`; entries of archives behind it.
     pub source: String,
@@ -200,8 +201,8 @@ pub struct Clip {
     pub events: Vec<Event>,
     /// Everything else that the source says of the clip.
     pub extras: Map<String, Value>,
-    /// What a reader of the report should know: deviations, junk, assumptions. One sentence each.
-    pub warnings: Vec<String>,
+    /// What a reader of the report should know: deviations, junk, assumptions.
+    pub warnings: Vec<Warning>,
 }
 
 impl Clip {

@@ -1,7 +1,7 @@
 //! Evaluation of curves at instants of the clip, by the curve's own interpolation.
 //!
 //! Rotations go componentwise linearly and are normalised, along the shorter way (the games' rule as the project
-//! takes it: notes, "nlerp at every angle"); vectors and numbers go linearly; steps hold the earlier key. Before
+//! takes it: docs/architecture.md, section 3); vectors and numbers go linearly; steps hold the earlier key. Before
 //! the first and after the last key a curve holds. At a key the value is the key's, to the bit.
 
 use glam::{DQuat, DVec3};

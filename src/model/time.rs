@@ -1,16 +1,16 @@
 //! Key times. They stay whole units of the source's clock until a writer turns them into f32 seconds, once.
 
-/// A key this near (in source seconds) to an edge of the playback window is the edge (DESIGN.md).
+/// A key this near (in source seconds) to an edge of the playback window is the edge (docs/architecture.md, section 3).
 pub const EDGE_S: f64 = 1e-4;
 
 /// What one unit of a [`Timeline`] lasts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Clock {
-    /// Ticks of 1/60 s (Anvil time forms 0 and 1).
+    /// Ticks of 1/60 s.
     Ticks60,
-    /// Frames of 1/30 s (Anvil mask form).
+    /// Frames of 1/30 s.
     Frames30,
-    /// `intervals` equal steps over `duration_s` (RAGE: key i stands at i x duration / (frames - 1)).
+    /// `intervals` equal steps over `duration_s` (key i stands at i x duration / (frames - 1)).
     Span {
         /// Duration of all intervals together, seconds.
         duration_s: f32,

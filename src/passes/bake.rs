@@ -3,7 +3,14 @@
 use glam::{Quat, Vec3};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Clip, Clock, Curve, Positions, Property, Sampler, Timeline, Values, Window};
+use crate::model::{
+    Clip, Clock, Curve, Positions, Property, Sampler, Timeline, Values, Warning, WarningKind, Window,
+};
+
+static KEYS_AFTER_END: WarningKind = WarningKind {
+    code: "bake-keys-after-end",
+    text: "keys after the clip's end are not baked ({tracks} tracks)",
+};
 
 /// Which frames [`bake`] makes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,7 +22,7 @@ pub enum Bake {
 }
 
 /// A source key this near to a frame, in seconds of the clip, is on it: f32 durations put keys up to 8e-6 s off
-/// within the longest animations (153 s; notes, rage).
+/// within the longest animations (153 s; docs/formats/rage.md, section 3).
 const ON_FRAME_S: f64 = 1e-5;
 
 /// More frames than this are refused: over four hours at 60 frames in a second.
@@ -91,9 +98,9 @@ pub fn bake(clip: &mut Clip, frames: Bake) -> Result<()> {
         clip.tracks[index].timeline = timeline;
         clip.tracks[index].curve = curve;
     }
-    crate::passes::reduce::forget_unused(clip);
+    crate::passes::timelines::drop_unused_timelines(clip);
     if late > 0 {
-        clip.warnings.push(format!("keys after the clip's end are not baked ({late} tracks)"));
+        clip.warnings.push(Warning::new(&KEYS_AFTER_END).with("tracks", late));
     }
     Ok(())
 }

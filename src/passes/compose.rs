@@ -4,10 +4,15 @@ use glam::{DQuat, DVec3};
 
 use crate::model::{
     Clip, Clock, Curve, Interpolation, JointId, Positions, Property, Sampler, Skeleton, Target, Timeline,
-    Track, Trs, Values, Window,
+    Track, Trs, Values, Warning, WarningKind, Window,
 };
-use crate::passes::reduce::forget_unused;
 use crate::passes::signs::align;
+use crate::passes::timelines::drop_unused_timelines;
+
+static WITHOUT_REST: WarningKind = WarningKind {
+    code: "additive-without-rest",
+    text: "{tracks} additive tracks move joints without a rest pose: composed on nothing",
+};
 
 /// Keys are put between the joined ones until the values between are this near to the composition.
 const TOLERANCE_M: f64 = 5e-6;
@@ -24,7 +29,7 @@ pub enum RootMotion {
     #[default]
     Keep,
     /// Goes into the joints below it: their translation is `mover + turned by the mover (own)`, their rotation
-    /// `mover x own` (notes, rage: as the game's tools compose it).
+    /// `mover x own` (docs/formats/rage.md, section 7).
     Bake,
     /// Goes.
     Drop,
@@ -42,7 +47,7 @@ pub fn root_motion(clip: &mut Clip, rig: &Skeleton, mode: RootMotion) {
         RootMotion::Keep => {}
         RootMotion::Drop => {
             clip.tracks.retain(|t| !is_mover(t));
-            forget_unused(clip);
+            drop_unused_timelines(clip);
         }
         RootMotion::InPlace => {
             let has_mover = clip.tracks.iter().any(is_mover);
@@ -66,7 +71,7 @@ pub fn root_motion(clip: &mut Clip, rig: &Skeleton, mode: RootMotion) {
             if clip.tracks.iter().any(is_mover) {
                 bake_mover(clip, rig);
                 clip.tracks.retain(|t| !is_mover(t));
-                forget_unused(clip);
+                drop_unused_timelines(clip);
             }
         }
     }
@@ -123,7 +128,7 @@ pub enum AdditiveBase<'a> {
 /// `base x delta` per axis. Clips that are not additive are left alone.
 ///
 /// That the delta stands on the right side of the rotation (is given in the joint's own axes) is an assumption:
-/// neither seed nor notes tell the order. `extras` says on what it was composed (`additiveComposed`: `rest` or the
+/// no source in docs/formats tells the order. `extras` says on what it was composed (`additiveComposed`: `rest` or the
 /// base clip's name), and loses `additive`.
 pub fn compose_additive(clip: &mut Clip, rig: &Skeleton, base: AdditiveBase<'_>) {
     if !clip.additive {
@@ -194,13 +199,12 @@ pub fn compose_additive(clip: &mut Clip, rig: &Skeleton, base: AdditiveBase<'_>)
         };
         put(clip, joint, property, keys);
     }
-    forget_unused(clip);
+    drop_unused_timelines(clip);
     clip.additive = false;
     clip.extras.remove("additive");
     clip.extras.insert("additiveComposed".to_owned(), label.into());
     if unknown > 0 {
-        clip.warnings
-            .push(format!("{unknown} additive tracks move joints without a rest pose: composed on nothing"));
+        clip.warnings.push(Warning::new(&WITHOUT_REST).with("tracks", unknown));
     }
 }
 
@@ -240,13 +244,13 @@ struct Keys {
     curve: Curve,
 }
 
-/// Rotations `at` the joined instants of `parts`, and between them where the way between would leave `at`.
+/// Rotations `at` the joined instants of `parts`, and between them where the path between would leave `at`.
 fn compose_quat(parts: &[&Part<'_>], clip: &Clip, mut at: impl FnMut(f64) -> DQuat) -> Keys {
     let joined = Joined::of(parts, clip);
     let (instants, values) = joined.keys(&mut at, |a, b, m, f| {
-        let way = crate::model::sample::nlerp(*a, *b, f);
-        let way = if way.dot(*m) < 0.0 { -way } else { way };
-        2.0 * (way - *m).length() <= TOLERANCE_RAD
+        let path = crate::model::sample::nlerp(*a, *b, f);
+        let path = if path.dot(*m) < 0.0 { -path } else { path };
+        2.0 * (path - *m).length() <= TOLERANCE_RAD
     });
     let mut values: Vec<glam::Quat> = values
         .iter()
@@ -311,7 +315,7 @@ impl Joined {
     }
 
     /// Values at the joined instants, and at halves of the gaps between where `near(a, b, middle, fraction)` says
-    /// that the way from a to b misses the middle.
+    /// that the path from a to b misses the middle.
     fn keys<V: Copy>(
         &self,
         at: &mut impl FnMut(f64) -> V,
@@ -360,7 +364,7 @@ fn between<V: Copy>(
     if halvings == 0 || gap < 1e-5 {
         return;
     }
-    // The quarters as well: a way that is even about its middle meets it.
+    // The quarters as well: a path that is even about its middle meets it.
     let holds = [0.25, 0.5, 0.75].iter().all(|f| {
         let m = at(a.0 + gap * f);
         near(&a.1, &b.1, &m, *f)

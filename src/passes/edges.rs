@@ -5,8 +5,9 @@ use glam::{Quat, Vec3};
 use crate::model::{Clip, Positions, Property, Timeline, Values};
 
 /// Gives each joint track whose first key stands after 0 the same value at 0: players differ in what they show
-/// before a first key (held, or the clip moved to the front; notes, gltf-fbx 1.3, row 6). The values between stay
-/// what they were, and so do all keys. (What keeps a clip's length is the writer's: it knows which tracks it has.)
+/// before a first key (held, or the clip moved to the front; docs/formats/gltf-fbx.md, section 1, row 6). The values
+/// between stay what they were, and so do all keys. (What keeps a clip's length is the writer's: it knows which
+/// tracks it has.)
 pub fn hold_from_start(clip: &mut Clip) {
     for index in 0..clip.tracks.len() {
         let track = &clip.tracks[index];
@@ -47,5 +48,5 @@ pub fn hold_from_start(clip: &mut Clip) {
             }
         }
     }
-    crate::passes::reduce::forget_unused(clip);
+    crate::passes::timelines::drop_unused_timelines(clip);
 }

@@ -1,7 +1,7 @@
 //! What a change of a clip costs: the largest displacement in model space.
 
 use crate::model::{Clip, JointId, Skeleton};
-use crate::passes::stage::{Kept, LANES, Stage};
+use crate::passes::pose_pair::{LANES, PosePair, SelectedKeys};
 
 /// How far one version of a clip is from another.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -29,44 +29,44 @@ pub struct ErrorReport {
 /// point of the sphere of 10 cm around the joint that moves most, in model space: the object-space metric of ACL
 /// (`docs/error_metrics.md`) at the distance that ozz's optimizer uses.
 pub fn measure(original: &Clip, changed: &Clip, rig: &Skeleton) -> ErrorReport {
-    compare(Stage::new(rig, original, changed, 3))
+    compare(PosePair::new(rig, original, changed, 3))
 }
 
 /// [`measure`], but with both played by glTF's rule.
 pub(crate) fn measure_same_rule(original: &Clip, changed: &Clip, rig: &Skeleton) -> ErrorReport {
-    let mut stage = Stage::new(rig, original, changed, 1);
-    stage.source_as_target = true;
-    compare(stage)
+    let mut pair = PosePair::new(rig, original, changed, 1);
+    pair.source_as_target = true;
+    compare(pair)
 }
 
-fn compare(mut stage: Stage<'_>) -> ErrorReport {
-    let changed = stage.changed;
-    let kept = vec![Kept::default(); changed.tracks.len()];
-    let mut report = ErrorReport { instants: stage.instants.len(), ..ErrorReport::default() };
-    for block in 0..stage.blocks() {
-        stage.pose(block, &kept);
-        for j in 0..stage.joints.len() {
-            if !stage.live[j] {
+fn compare(mut pair: PosePair<'_>) -> ErrorReport {
+    let changed = pair.changed;
+    let selected = vec![SelectedKeys::default(); changed.tracks.len()];
+    let mut report = ErrorReport { instants: pair.instants.len(), ..ErrorReport::default() };
+    for block in 0..pair.blocks() {
+        pair.pose(block, &selected);
+        for j in 0..pair.joints.len() {
+            if !pair.live[j] {
                 continue;
             }
-            let bound = stage.bound(j);
+            let bound = pair.bound(j);
             for (l, most) in bound.iter().enumerate() {
                 // The bound is cheap and never below the displacement.
                 if most * 1000.0 > report.max_mm {
-                    let mm = stage.displacement(j, l) * 1000.0;
+                    let mm = pair.displacement(j, l) * 1000.0;
                     if mm > report.max_mm {
                         report.max_mm = mm;
-                        report.joint = Some(stage.joints[j].id);
-                        report.time_s = stage.instants[block * LANES + l];
+                        report.joint = Some(pair.joints[j].id);
+                        report.time_s = pair.instants[block * LANES + l];
                     }
                 }
             }
-            let turn = rotation_gap(&stage, j);
+            let turn = rotation_gap(&pair, j);
             for (l, rad) in turn.iter().enumerate() {
                 if rad.to_degrees() > report.max_deg {
                     report.max_deg = rad.to_degrees();
-                    report.deg_joint = Some(stage.joints[j].id);
-                    report.deg_time_s = stage.instants[block * LANES + l];
+                    report.deg_joint = Some(pair.joints[j].id);
+                    report.deg_time_s = pair.instants[block * LANES + l];
                 }
             }
         }
@@ -75,8 +75,8 @@ fn compare(mut stage: Stage<'_>) -> ErrorReport {
 }
 
 /// Angle between the two local rotations of joint `j`, radians.
-fn rotation_gap(stage: &Stage<'_>, j: usize) -> [f64; LANES] {
-    let (a, b) = (&stage.local[0][j].r, &stage.local[1][j].r);
+fn rotation_gap(pair: &PosePair<'_>, j: usize) -> [f64; LANES] {
+    let (a, b) = (&pair.local[0][j].r, &pair.local[1][j].r);
     std::array::from_fn(|l| {
         let (mut minus, mut plus) = (0.0, 0.0);
         for c in 0..4 {

@@ -8,10 +8,11 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::model::{Clip, Interpolation, Positions, Property, Skeleton, Timeline, Trs, Values};
-use crate::passes::inbetween::{Slerp, split_track};
+use crate::passes::pose_pair::{Arc, LANES, NONE, PosePair, SHELL_M, SelectedKeys, sin_cos, unit};
 use crate::passes::quantize::{dequantize_i16, quantize_i16, round_rotations};
 use crate::passes::signs::{align, align_signs, all_equal};
-use crate::passes::stage::{Arc, Kept, LANES, NONE, SHELL_M, Stage, sin_cos, unit};
+use crate::passes::subdivide::{Slerp, subdivide_track};
+use crate::passes::timelines::drop_unused_timelines;
 
 /// What [`reduce`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -144,7 +145,7 @@ fn keys(clip: &Clip) -> usize {
 
 /// A track that is being fitted.
 struct Fit {
-    /// Its joint in the stage, and its number in the clip.
+    /// Its joint in the pose pair, and its number in the clip.
     joint: usize,
     track: u32,
     /// 0 translation, 1 rotation, 2 scale.
@@ -178,8 +179,8 @@ const CAMERA_M: f64 = 1.0;
 fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: bool) -> (Clip, Reduction) {
     let mut dense = source.clone();
     let reach = {
-        let stage = Stage::new(rig, source, source, 0);
-        reach(&stage)
+        let pair = PosePair::new(rig, source, source, 0);
+        reach(&pair)
     };
     // Keys where slerp alone would leave the path.
     for track in 0..dense.tracks.len() {
@@ -193,22 +194,22 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
             // A camera turns what it sees: all its keys stay, and those between stand as for a long arm.
             None => CAMERA_M,
         };
-        split_track(&mut dense, track, &mut Slerp::new((share * max_m / lever).to_degrees()));
+        subdivide_track(&mut dense, track, &mut Slerp::new((share * max_m / lever).to_degrees()));
     }
     align_signs(&mut dense);
 
     if quantized {
         round_rotations(&mut dense);
     }
-    let mut stage = Stage::new(rig, source, &dense, BETWEEN);
+    let mut pair = PosePair::new(rig, source, &dense, BETWEEN);
     // What all keys together do not hold no choice of them does: other keys are needed, or none will do.
-    let all = farthest(&mut stage, &vec![Kept::default(); dense.tracks.len()]);
+    let all = farthest(&mut pair, &vec![SelectedKeys::default(); dense.tracks.len()]);
     if all > max_m && (quantized || share >= LEAST_SHARE) {
-        drop(stage);
+        drop(pair);
         return (dense, Reduction { bound_mm: all * 1000.0, ..Reduction::default() });
     }
     let mut fits = Vec::new();
-    for (j, joint) in stage.joints.iter().enumerate() {
+    for (j, joint) in pair.joints.iter().enumerate() {
         for kind in 0..3 {
             let track = joint.changed[kind];
             let Some(t) = dense.tracks.get(track as usize) else { continue };
@@ -241,22 +242,22 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
             });
         }
     }
-    share_out(&stage, &mut fits, max_m);
+    share_budgets(&pair, &mut fits, max_m);
 
-    let mut kept = vec![Kept::default(); dense.tracks.len()];
+    let mut selected = vec![SelectedKeys::default(); dense.tracks.len()];
     pair_equals(&dense, &mut fits);
-    first(&stage, &mut fits, &mut kept, max_m);
+    fit_alone(&pair, &mut fits, &mut selected, max_m);
     let mut report = Reduction::default();
-    repair(&mut stage, &mut fits, &mut kept, USE * max_m, &mut report);
-    settle(&mut stage, &mut fits, &mut kept, max_m);
-    prune(&mut stage, &fits, &mut kept, max_m);
-    share_keys(&dense, &mut fits, &mut kept);
-    repair(&mut stage, &mut fits, &mut kept, USE * max_m, &mut report);
-    prune(&mut stage, &fits, &mut kept, max_m);
-    drop(stage);
-    let mut stage = Stage::new(rig, source, &dense, LAST_BETWEEN);
-    repair(&mut stage, &mut fits, &mut kept, LAST_USE * max_m, &mut report);
-    drop(stage);
+    repair(&mut pair, &mut fits, &mut selected, USE * max_m, &mut report);
+    try_constants(&mut pair, &mut fits, &mut selected, max_m);
+    prune(&mut pair, &fits, &mut selected, max_m);
+    share_keys(&dense, &mut fits, &mut selected);
+    repair(&mut pair, &mut fits, &mut selected, USE * max_m, &mut report);
+    prune(&mut pair, &fits, &mut selected, max_m);
+    drop(pair);
+    let mut pair = PosePair::new(rig, source, &dense, LAST_BETWEEN);
+    repair(&mut pair, &mut fits, &mut selected, LAST_USE * max_m, &mut report);
+    drop(pair);
 
     let mut fitted = vec![false; dense.tracks.len()];
     for fit in &fits {
@@ -264,19 +265,19 @@ fn attempt(source: &Clip, rig: &Skeleton, max_m: f64, share: f64, quantized: boo
     }
     for track in 0..dense.tracks.len() {
         if fitted[track] {
-            keep(&mut dense, track, &kept[track]);
+            retain_keys(&mut dense, track, &selected[track]);
         } else if !matches!(dense.tracks[track].target.property, Property::Other(_))
             && dense.tracks[track].curve.interpolation == Interpolation::Step
         {
-            let repeated = keep_changes(&dense, track);
-            keep(&mut dense, track, &repeated);
+            let repeated = select_changes(&dense, track);
+            retain_keys(&mut dense, track, &repeated);
         }
     }
-    forget_unused(&mut dense);
+    drop_unused_timelines(&mut dense);
     (dense, report)
 }
 
-/// Tracks with the same keys and values (RAGE's thigh rolls follow their thighs) become one group: a writer stores
+/// Tracks with the same keys and values (roll bones that follow their limbs) become one group: a writer stores
 /// them once for as long as they keep the same keys.
 fn pair_equals(clip: &Clip, fits: &mut [Fit]) {
     for n in 0..fits.len() {
@@ -302,41 +303,41 @@ fn groups_of(fits: &[Fit]) -> BTreeMap<usize, Vec<usize>> {
 }
 
 /// Step 2 of [`reduce`] for all tracks.
-fn first(stage: &Stage<'_>, fits: &mut [Fit], kept: &mut [Kept], max_m: f64) {
+fn fit_alone(pair: &PosePair<'_>, fits: &mut [Fit], selected: &mut [SelectedKeys], max_m: f64) {
     for fit in fits.iter() {
-        kept[fit.track as usize] = fit.first(stage.changed_seconds(fit.track), max_m);
+        selected[fit.track as usize] = fit.fit_alone(pair.changed_seconds(fit.track), max_m);
     }
     for members in groups_of(fits).into_values().filter(|m| m.len() > 1) {
-        let of = |n: &usize| &kept[fits[*n].track as usize];
+        let of = |n: &usize| &selected[fits[*n].track as usize];
         if members.iter().any(|n| of(n).constant.is_some()) {
             members.iter().for_each(|n| fits[*n].group = *n);
         } else if let Some(keys) = members.iter().map(|n| &of(n).keys).max_by_key(|k| k.len()).cloned() {
-            members.iter().for_each(|n| kept[fits[*n].track as usize].keys.clone_from(&keys));
+            members.iter().for_each(|n| selected[fits[*n].track as usize].keys.clone_from(&keys));
         }
     }
 }
 
-/// The farthest that a point is moved at the stage's instants, metres.
-fn farthest(stage: &mut Stage<'_>, kept: &[Kept]) -> f64 {
+/// The farthest that a point is moved at the instants of the pose pair, metres.
+fn farthest(pair: &mut PosePair<'_>, selected: &[SelectedKeys]) -> f64 {
     let mut most = 0.0f64;
-    for block in 0..stage.blocks() {
-        stage.pose(block, kept);
-        for j in (0..stage.joints.len()).filter(|j| stage.live[*j]) {
-            most = stage.bound(j).iter().copied().fold(most, f64::max);
+    for block in 0..pair.blocks() {
+        pair.pose(block, selected);
+        for j in (0..pair.joints.len()).filter(|j| pair.live[*j]) {
+            most = pair.bound(j).iter().copied().fold(most, f64::max);
         }
     }
     most
 }
 
 /// For each joint: how far the farthest point that it turns can be, metres. Chains stretched out, so true of any pose.
-fn reach(stage: &Stage<'_>) -> Vec<f64> {
-    let mut reach = vec![SHELL_M; stage.joints.len()];
-    for j in (0..stage.joints.len()).rev() {
-        let joint = &stage.joints[j];
+fn reach(pair: &PosePair<'_>) -> Vec<f64> {
+    let mut reach = vec![SHELL_M; pair.joints.len()];
+    for j in (0..pair.joints.len()).rev() {
+        let joint = &pair.joints[j];
         if joint.parent == NONE {
             continue;
         }
-        let longest = |kind: usize, rest: f32, of: fn(glam::Vec3) -> f32| match stage
+        let longest = |kind: usize, rest: f32, of: fn(glam::Vec3) -> f32| match pair
             .source
             .tracks
             .get(joint.source[kind] as usize)
@@ -357,13 +358,13 @@ fn reach(stage: &Stage<'_>) -> Vec<f64> {
 }
 
 /// Step 1 of [`reduce`]: budgets.
-fn share_out(stage: &Stage<'_>, fits: &mut [Fit], max_m: f64) {
-    let count = stage.joints.len();
+fn share_budgets(pair: &PosePair<'_>, fits: &mut [Fit], max_m: f64) {
+    let count = pair.joints.len();
     // For each joint: cost of its tracks, and the fit's number.
     let mut cost = vec![[0.0f64; 3]; count];
     let mut number = vec![[usize::MAX; 3]; count];
     for (n, fit) in fits.iter().enumerate() {
-        cost[fit.joint][fit.kind] = fit.cost(stage.changed_seconds(fit.track));
+        cost[fit.joint][fit.kind] = fit.cost(pair.changed_seconds(fit.track));
         number[fit.joint][fit.kind] = n;
     }
     let thirds = |v: f64| libm::cbrt(v * v);
@@ -380,13 +381,13 @@ fn share_out(stage: &Stage<'_>, fits: &mut [Fit], max_m: f64) {
                 whole = sum * sum.sqrt();
             }
         }
-        if let Some(above) = below.get_mut(stage.joints[j].parent as usize) {
+        if let Some(above) = below.get_mut(pair.joints[j].parent as usize) {
             *above += whole;
         }
     }
     let mut left = vec![OVERCOMMIT * max_m; count];
     for j in 0..count {
-        if let Some(above) = left.get(stage.joints[j].parent as usize) {
+        if let Some(above) = left.get(pair.joints[j].parent as usize) {
             left[j] = *above;
         }
         for kind in 0..3 {
@@ -487,17 +488,17 @@ impl Fit {
     }
 
     /// Step 2 of [`reduce`]: the keys that hold the budget when the track is alone.
-    fn first(&self, seconds: &[f64], max_m: f64) -> Kept {
+    fn fit_alone(&self, seconds: &[f64], max_m: f64) -> SelectedKeys {
         let at_least = |share: f64| self.budget.max(share * max_m / self.lever_m) * 0.7;
         if let Some(rest) = self.rest.filter(|rest| self.farthest(rest) <= at_least(REST)) {
-            return Kept { keys: vec![0], constant: Some(rest) };
+            return SelectedKeys { keys: vec![0], constant: Some(rest) };
         }
         if self.values.len() == 1 {
-            return Kept { keys: vec![0], constant: None };
+            return SelectedKeys { keys: vec![0], constant: None };
         }
         let constant = self.middle();
         if self.farthest(&constant) <= at_least(CONSTANT) {
-            return Kept { keys: vec![0], constant: Some(constant) };
+            return SelectedKeys { keys: vec![0], constant: Some(constant) };
         }
         let last = self.values.len() - 1;
         let mut keys = vec![0u32];
@@ -533,7 +534,7 @@ impl Fit {
             keys.push(good as u32);
             i = good;
         }
-        Kept { keys, constant: None }
+        SelectedKeys { keys, constant: None }
     }
 
     /// The middle of the track's range, as the file will hold it.
@@ -571,7 +572,7 @@ impl Fit {
 }
 
 /// Gives tracks the same keys where that costs fewer bytes: their instants are then written once.
-fn share_keys(clip: &Clip, fits: &mut [Fit], kept: &mut [Kept]) {
+fn share_keys(clip: &Clip, fits: &mut [Fit], selected: &mut [SelectedKeys]) {
     /// f32 instant; accessor of instants with its bounds, as JSON.
     const INSTANT_BYTES: usize = 4;
     const ACCESSOR_BYTES: usize = 110;
@@ -586,12 +587,12 @@ fn share_keys(clip: &Clip, fits: &mut [Fit], kept: &mut [Kept]) {
     let mut groups: Vec<Group> = Vec::new();
     for fits_of_one in groups_of(fits).into_values() {
         let fit = &fits[fits_of_one[0]];
-        let kept = &kept[fit.track as usize];
-        if kept.constant.is_some() || fit.values.len() == 1 {
+        let selected = &selected[fit.track as usize];
+        if selected.constant.is_some() || fit.values.len() == 1 {
             continue;
         }
         let mut keys = vec![0u64; fit.values.len().div_ceil(64)];
-        for k in &kept.keys {
+        for k in &selected.keys {
             keys[*k as usize / 64] |= 1 << (k % 64);
         }
         let timeline = clip.tracks[fit.track as usize].timeline;
@@ -656,8 +657,8 @@ fn share_keys(clip: &Clip, fits: &mut [Fit], kept: &mut [Kept]) {
             .collect();
         for n in &group.fits {
             // Beside the numbers of tracks that stay alone.
-            fits[*n].group = kept.len() + number;
-            kept[fits[*n].track as usize].keys.clone_from(&keys);
+            fits[*n].group = selected.len() + number;
+            selected[fits[*n].track as usize].keys.clone_from(&keys);
         }
     }
 }
@@ -682,15 +683,21 @@ impl Line {
     }
 }
 
-/// Step 3 of [`reduce`]: keys come back until the bound holds at every instant of the stage.
-fn repair(stage: &mut Stage<'_>, fits: &mut [Fit], kept: &mut [Kept], limit: f64, report: &mut Reduction) {
-    let joints = stage.joints.len();
+/// Step 3 of [`reduce`]: keys come back until the bound holds at every instant of the pose pair.
+fn repair(
+    pair: &mut PosePair<'_>,
+    fits: &mut [Fit],
+    selected: &mut [SelectedKeys],
+    limit: f64,
+    report: &mut Reduction,
+) {
+    let joints = pair.joints.len();
     let mut of_joint = vec![[usize::MAX; 3]; joints];
     for (n, fit) in fits.iter().enumerate() {
         of_joint[fit.joint][fit.kind] = n;
     }
-    let mut dirty = vec![true; stage.blocks()];
-    let mut last = vec![0.0f64; stage.blocks()];
+    let mut dirty = vec![true; pair.blocks()];
+    let mut last = vec![0.0f64; pair.blocks()];
     let mut bounds: Vec<[f64; LANES]> = vec![[0.0; LANES]; joints];
     let mut order: Vec<usize> = Vec::new();
     while dirty.iter().any(|d| *d) {
@@ -698,15 +705,15 @@ fn repair(stage: &mut Stage<'_>, fits: &mut [Fit], kept: &mut [Kept], limit: f64
         for fit in fits.iter_mut() {
             fit.fresh.clear();
         }
-        for block in 0..stage.blocks() {
+        for block in 0..pair.blocks() {
             if !dirty[block] {
                 continue;
             }
-            stage.pose(block, kept);
+            pair.pose(block, selected);
             last[block] = 0.0;
             for j in 0..joints {
-                if stage.live[j] {
-                    bounds[j] = stage.bound(j);
+                if pair.live[j] {
+                    bounds[j] = pair.bound(j);
                     last[block] = bounds[j].iter().fold(last[block], |a, b| a.max(*b));
                 }
             }
@@ -718,14 +725,14 @@ fn repair(stage: &mut Stage<'_>, fits: &mut [Fit], kept: &mut [Kept], limit: f64
                 order.extend((0..joints).filter(|j| bounds[*j][l] > limit));
                 order.sort_by(|a, b| bounds[*b][l].total_cmp(&bounds[*a][l]));
                 for j in order.iter() {
-                    mend(stage, fits, kept, &of_joint, *j, block * LANES + l);
+                    restore_key(pair, fits, selected, &of_joint, *j, block * LANES + l);
                 }
             }
         }
         dirty.fill(false);
         for (from, to) in fits.iter().flat_map(|f| f.fresh.iter().copied()) {
-            let a = stage.instants.partition_point(|t| *t < from) / LANES;
-            let b = stage.instants.partition_point(|t| *t <= to).div_ceil(LANES);
+            let a = pair.instants.partition_point(|t| *t < from) / LANES;
+            let b = pair.instants.partition_point(|t| *t <= to).div_ceil(LANES);
             dirty[a..b].fill(true);
         }
     }
@@ -740,43 +747,49 @@ struct Moved {
 }
 
 impl Moved {
-    fn by(stage: &Stage<'_>, fits: &[Fit], members: &[usize]) -> Self {
-        let count = stage.joints.len();
+    fn by(pair: &PosePair<'_>, fits: &[Fit], members: &[usize]) -> Self {
+        let count = pair.joints.len();
         let (mut above, mut moved) = (vec![false; count], vec![false; count]);
         for n in members {
             let mut j = fits[*n].joint;
             moved[j] = true;
-            while stage.joints[j].parent != NONE {
-                j = stage.joints[j].parent as usize;
+            while pair.joints[j].parent != NONE {
+                j = pair.joints[j].parent as usize;
                 above[j] = true;
             }
         }
         for j in 0..count {
-            moved[j] |= moved.get(stage.joints[j].parent as usize).copied().unwrap_or(false);
+            moved[j] |= moved.get(pair.joints[j].parent as usize).copied().unwrap_or(false);
         }
-        let joints = (0..count).filter(|j| stage.live[*j] && (above[*j] || moved[*j]));
+        let joints = (0..count).filter(|j| pair.live[*j] && (above[*j] || moved[*j]));
         Moved { joints: joints.map(|j| (j as u32, moved[j])).collect() }
     }
 
     /// Whether no point that the change moves is farther off than `limit` in the blocks.
-    fn holds(&self, stage: &mut Stage<'_>, kept: &[Kept], blocks: Range<usize>, limit: f64) -> bool {
+    fn holds(
+        &self,
+        pair: &mut PosePair<'_>,
+        selected: &[SelectedKeys],
+        blocks: Range<usize>,
+        limit: f64,
+    ) -> bool {
         // The middle fails first.
         let middle = blocks.start.midpoint(blocks.end);
         (middle..blocks.end).chain(blocks.start..middle).all(|block| {
             self.joints.iter().all(|&(j, moved)| {
-                stage.pose_joint(j as usize, block, kept);
-                !moved || stage.bound(j as usize).iter().all(|b| *b <= limit)
+                pair.pose_joint(j as usize, block, selected);
+                !moved || pair.bound(j as usize).iter().all(|b| *b <= limit)
             })
         })
     }
 }
 
 /// Step 4 of [`reduce`], whole tracks: those that can stand at rest, or at one value, do.
-fn settle(stage: &mut Stage<'_>, fits: &mut [Fit], kept: &mut [Kept], max_m: f64) {
+fn try_constants(pair: &mut PosePair<'_>, fits: &mut [Fit], selected: &mut [SelectedKeys], max_m: f64) {
     let limit = USE * max_m;
     let mut candidates = Vec::new();
     for (n, fit) in fits.iter().enumerate() {
-        let now = kept[fit.track as usize].constant;
+        let now = selected[fit.track as usize].constant;
         let rest = fit.rest.filter(|rest| now != Some(*rest));
         let middle = (now.is_none() && fit.values.len() > 1).then(|| fit.middle());
         for value in rest.into_iter().chain(middle) {
@@ -790,10 +803,11 @@ fn settle(stage: &mut Stage<'_>, fits: &mut [Fit], kept: &mut [Kept], max_m: f64
     candidates.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     for (_, n, value) in candidates {
         let track = fits[n].track as usize;
-        let was = std::mem::replace(&mut kept[track], Kept { keys: vec![0], constant: Some(value) });
-        let all = 0..stage.blocks();
-        if !Moved::by(stage, fits, &[n]).holds(stage, kept, all, limit) {
-            kept[track] = was;
+        let was =
+            std::mem::replace(&mut selected[track], SelectedKeys { keys: vec![0], constant: Some(value) });
+        let all = 0..pair.blocks();
+        if !Moved::by(pair, fits, &[n]).holds(pair, selected, all, limit) {
+            selected[track] = was;
         } else {
             // Equal tracks part.
             let group = fits[n].group;
@@ -805,27 +819,27 @@ fn settle(stage: &mut Stage<'_>, fits: &mut [Fit], kept: &mut [Kept], max_m: f64
 }
 
 /// Step 4 of [`reduce`]: keys go, those first that are missed least, wherever the bound holds without them.
-fn prune(stage: &mut Stage<'_>, fits: &[Fit], kept: &mut [Kept], max_m: f64) {
+fn prune(pair: &mut PosePair<'_>, fits: &[Fit], selected: &mut [SelectedKeys], max_m: f64) {
     let limit = USE * max_m;
     let groups: Vec<Vec<usize>> = groups_of(fits).into_values().collect();
     let mut moved: Vec<Moved> = Vec::new();
     // Metres at the far end, number of the group, key.
     let mut candidates = Vec::new();
-    let missed = |stage: &Stage<'_>, n: &usize, from: u32, to: u32, lever: fn(f64) -> f64| {
+    let missed = |pair: &PosePair<'_>, n: &usize, from: u32, to: u32, lever: fn(f64) -> f64| {
         let fit = &fits[*n];
-        fit.missed(stage.changed_seconds(fit.track), from as usize, to as usize) * lever(fit.lever_m)
+        fit.missed(pair.changed_seconds(fit.track), from as usize, to as usize) * lever(fit.lever_m)
     };
     for (g, members) in groups.iter().enumerate() {
         moved.push(Moved::default());
-        let track = &kept[fits[members[0]].track as usize];
+        let track = &selected[fits[members[0]].track as usize];
         if track.constant.is_some() || track.keys.len() < 3 {
             continue;
         }
-        moved[g] = Moved::by(stage, fits, members);
+        moved[g] = Moved::by(pair, fits, members);
         for around in track.keys.windows(3) {
             let cost = members
                 .iter()
-                .map(|n| missed(stage, n, around[0], around[2], |lever| lever))
+                .map(|n| missed(pair, n, around[0], around[2], |lever| lever))
                 .fold(0.0, f64::max);
             if cost <= TRIED * limit {
                 candidates.push((cost, g, around[1]));
@@ -836,23 +850,23 @@ fn prune(stage: &mut Stage<'_>, fits: &[Fit], kept: &mut [Kept], max_m: f64) {
     for (_, g, key) in candidates {
         let members = &groups[g];
         let first = fits[members[0]].track as usize;
-        let keys = &kept[first].keys;
+        let keys = &selected[first].keys;
         let Ok(at) = keys.binary_search(&key) else { continue };
         let (before, after) = (keys[at - 1], keys[at + 1]);
         // What was removed beside it since may have made the step longer.
-        if members.iter().any(|n| missed(stage, n, before, after, |lever| lever.min(SHELL_M)) > limit) {
+        if members.iter().any(|n| missed(pair, n, before, after, |lever| lever.min(SHELL_M)) > limit) {
             continue;
         }
-        let seconds = stage.changed_seconds(first as u32);
+        let seconds = pair.changed_seconds(first as u32);
         let (from, to) = (seconds[before as usize], seconds[after as usize]);
-        let blocks = stage.instants.partition_point(|t| *t <= from) / LANES
-            ..stage.instants.partition_point(|t| *t < to).div_ceil(LANES);
+        let blocks = pair.instants.partition_point(|t| *t <= from) / LANES
+            ..pair.instants.partition_point(|t| *t < to).div_ceil(LANES);
         for n in members {
-            kept[fits[*n].track as usize].keys.remove(at);
+            selected[fits[*n].track as usize].keys.remove(at);
         }
-        if !moved[g].holds(stage, kept, blocks, limit) {
+        if !moved[g].holds(pair, selected, blocks, limit) {
             for n in members {
-                kept[fits[*n].track as usize].keys.insert(at, key);
+                selected[fits[*n].track as usize].keys.insert(at, key);
             }
         }
     }
@@ -860,17 +874,17 @@ fn prune(stage: &mut Stage<'_>, fits: &[Fit], kept: &mut [Kept], max_m: f64) {
 
 /// Gives a key back to the track that moves the shell of joint `j` most at `instant`, unless a track of its chain
 /// has got one around it in this round already.
-fn mend(
-    stage: &Stage<'_>,
+fn restore_key(
+    pair: &PosePair<'_>,
     fits: &mut [Fit],
-    kept: &mut [Kept],
+    selected: &mut [SelectedKeys],
     of_joint: &[[usize; 3]],
     j: usize,
     instant: usize,
 ) {
     let l = instant % LANES;
-    let t = stage.instants[instant];
-    let tip = &stage.model[0][j].p;
+    let t = pair.instants[instant];
+    let tip = &pair.model[0][j].p;
     let mut moved: Vec<(f64, usize)> = Vec::new();
     let mut a = j;
     loop {
@@ -880,11 +894,11 @@ fn mend(
             if fit.fresh.iter().any(|(from, to)| *from <= t && t <= *to) {
                 return;
             }
-            let (source, changed) = (&stage.local[0][a], &stage.local[1][a]);
+            let (source, changed) = (&pair.local[0][a], &pair.local[1][a]);
             let distance = |x: &[[f64; LANES]], y: &[[f64; LANES]], sign: f64| {
                 x.iter().zip(y).map(|(x, y)| (x[l] - sign * y[l]) * (x[l] - sign * y[l])).sum::<f64>().sqrt()
             };
-            let base = &stage.model[0][a].p;
+            let base = &pair.model[0][a].p;
             let lever = SHELL_M + distance(tip, base, 1.0);
             moved.push((
                 match kind {
@@ -898,7 +912,7 @@ fn mend(
                 n,
             ));
         }
-        match stage.joints[a].parent {
+        match pair.joints[a].parent {
             NONE => break,
             p => a = p as usize,
         }
@@ -906,8 +920,8 @@ fn mend(
     moved.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     for (_, n) in moved {
         let fit = &fits[n];
-        let seconds = stage.changed_seconds(fit.track);
-        let track = &mut kept[fit.track as usize];
+        let seconds = pair.changed_seconds(fit.track);
+        let track = &mut selected[fit.track as usize];
         let end = fit.values.len() - 1;
         if end == 0 && track.constant.is_none() {
             continue;
@@ -933,7 +947,7 @@ fn mend(
             let key = fit.worst(seconds, from, to) as u32;
             let group = fit.group;
             for fit in fits.iter_mut().filter(|f| f.group == group) {
-                kept[fit.track as usize].keys.insert(after, key);
+                selected[fit.track as usize].keys.insert(after, key);
                 fit.fresh.push((seconds[from], seconds[to]));
             }
             return;
@@ -942,49 +956,51 @@ fn mend(
 }
 
 /// The keys of a stepped track that differ from the one before.
-fn keep_changes(clip: &Clip, track: usize) -> Kept {
+fn select_changes(clip: &Clip, track: usize) -> SelectedKeys {
     let values = &clip.tracks[track].curve.values;
     let (bytes, width): (&[u8], usize) = match values {
         Values::Vec3(v) => (bytemuck::cast_slice(v), 12),
         Values::Quat(v) => (bytemuck::cast_slice(v), 16),
         Values::Scalar(v) => (bytemuck::cast_slice(v), 4),
-        Values::Raw { .. } => return Kept::default(),
+        Values::Raw { .. } => return SelectedKeys::default(),
     };
     if values.len() < 2 || values.len() != clip.timeline(&clip.tracks[track]).len() {
-        return Kept::default();
+        return SelectedKeys::default();
     }
     if all_equal(bytes, width) {
-        return Kept { keys: vec![0], constant: None };
+        return SelectedKeys { keys: vec![0], constant: None };
     }
     let key = |i: usize| &bytes[i * width..(i + 1) * width];
     let keys = (0..values.len()).filter(|i| *i == 0 || key(*i) != key(i - 1)).map(|i| i as u32).collect();
-    Kept { keys, constant: None }
+    SelectedKeys { keys, constant: None }
 }
 
-/// Leaves `kept` of a track. Nothing where it names no key.
-fn keep(clip: &mut Clip, index: usize, kept: &Kept) {
+/// Leaves `selected` of a track. Nothing where it names no key.
+fn retain_keys(clip: &mut Clip, index: usize, selected: &SelectedKeys) {
     let track = &clip.tracks[index];
-    if kept.keys.is_empty() || kept.constant.is_none() && kept.keys.len() == track.curve.values.len() {
+    if selected.keys.is_empty()
+        || selected.constant.is_none() && selected.keys.len() == track.curve.values.len()
+    {
         return;
     }
     let pick = |i: &u32| *i as usize;
-    let values = match (&track.curve.values, kept.constant) {
+    let values = match (&track.curve.values, selected.constant) {
         (Values::Quat(_), Some(v)) => Values::Quat(vec![glam::Quat::from_array(v.map(|c| c as f32))]),
         (Values::Vec3(_), Some(v)) => {
             Values::Vec3(vec![glam::Vec3::new(v[0] as f32, v[1] as f32, v[2] as f32)])
         }
         (Values::Quat(v), None) => {
-            let mut v: Vec<_> = kept.keys.iter().map(|i| v[pick(i)]).collect();
+            let mut v: Vec<_> = selected.keys.iter().map(|i| v[pick(i)]).collect();
             align(&mut v);
             Values::Quat(v)
         }
-        (Values::Vec3(v), None) => Values::Vec3(kept.keys.iter().map(|i| v[pick(i)]).collect()),
-        (Values::Scalar(v), None) => Values::Scalar(kept.keys.iter().map(|i| v[pick(i)]).collect()),
+        (Values::Vec3(v), None) => Values::Vec3(selected.keys.iter().map(|i| v[pick(i)]).collect()),
+        (Values::Scalar(v), None) => Values::Scalar(selected.keys.iter().map(|i| v[pick(i)]).collect()),
         _ => return,
     };
-    if kept.keys.len() > 1 {
+    if selected.keys.len() > 1 {
         let timeline = clip.timeline(track);
-        let positions: Vec<f64> = kept.keys.iter().map(|i| timeline.positions.get(pick(i))).collect();
+        let positions: Vec<f64> = selected.keys.iter().map(|i| timeline.positions.get(pick(i))).collect();
         let whole = positions.iter().all(|p| p.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(p));
         let positions = if whole {
             Positions::Whole(positions.iter().map(|p| *p as u32).collect())
@@ -996,25 +1012,6 @@ fn keep(clip: &mut Clip, index: usize, kept: &Kept) {
         clip.tracks[index].timeline = timeline;
     }
     clip.tracks[index].curve.values = values;
-}
-
-/// Drops timelines that no track uses; the others keep their order.
-pub(crate) fn forget_unused(clip: &mut Clip) {
-    let mut place = vec![NONE; clip.timelines.len()];
-    for track in &clip.tracks {
-        place[track.timeline as usize] = 0;
-    }
-    for (next, p) in place.iter_mut().filter(|p| **p == 0).enumerate() {
-        *p = next as u32;
-    }
-    let mut index = 0;
-    clip.timelines.retain(|_| {
-        index += 1;
-        place[index - 1] != NONE
-    });
-    for track in &mut clip.tracks {
-        track.timeline = place[track.timeline as usize];
-    }
 }
 
 /// Drops tracks whose one value is the joint's rest pose to the bit (rotations: or its negative). Only on request:
@@ -1030,5 +1027,5 @@ pub fn drop_at_rest(clip: &mut Clip, rig: &Skeleton) {
             _ => true,
         }
     });
-    forget_unused(clip);
+    drop_unused_timelines(clip);
 }

@@ -6,7 +6,7 @@ use crate::model::{Clip, Property, Values};
 
 /// Gives the neighbours of every rotation curve the same sign: no pair with a negative dot product is left. The
 /// first key stays as it is. The last step on every rotation curve, so that players which go componentwise, or
-/// slerp without a look at the sign, stay on the shorter way.
+/// slerp without a look at the sign, take the shorter arc.
 pub fn align_signs(clip: &mut Clip) {
     for track in &mut clip.tracks {
         if let Values::Quat(keys) = &mut track.curve.values {

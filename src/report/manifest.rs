@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 
+use rustc_hash::FxHashMap;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use crate::convert::rig::fallback_name;
 use crate::error::Error;
+use crate::model::naming::fallback_name;
 use crate::model::{Clip, JointId, Property, Skeleton};
+use crate::source::{ClipUse, Input, Source};
 
 /// One clip of the manifest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -58,6 +60,9 @@ pub struct ClipRow {
     /// What a reader should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// The code of each of [`ClipRow::warnings`], in their order; `docs/warnings.md` says what they mean.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warning_codes: Vec<String>,
 }
 
 /// Whether a name is one that stands for an id: `bone_XXXXXXXX`, `tag_NNNNN`.
@@ -134,7 +139,7 @@ impl ClipRow {
                         Property::UvOffset | Property::UvRotation | Property::UvScale => (17, Some("uv")),
                     };
                     let bone = match target.joint {
-                        JointId::RageTag(tag) => tag.to_string(),
+                        JointId::BoneTag(tag) => tag.to_string(),
                         JointId::Crc32(crc) => format!("{crc:08X}"),
                         JointId::RootMotion | JointId::Camera(_) | JointId::Texture(_) => {
                             fallback_name(target.joint)
@@ -153,7 +158,8 @@ impl ClipRow {
             },
             unknown_joints: unknown,
             also_at: Vec::new(),
-            warnings: clip.warnings.clone(),
+            warnings: clip.warnings.iter().map(ToString::to_string).collect(),
+            warning_codes: clip.warnings.iter().map(|w| w.code().to_owned()).collect(),
         }
     }
 }
@@ -175,6 +181,21 @@ pub struct ErrorRow {
     /// The output file that was written all the same, without what failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
+}
+
+impl UseRow {
+    /// The row of an object that the input of this relative path holds.
+    pub fn new(source: &str, one: &ClipUse) -> Self {
+        let hex = |id: &u64| format!("{id:X}");
+        UseRow {
+            class: one.class.to_owned(),
+            source: source.to_owned(),
+            id: hex(&one.id),
+            name: one.name.clone(),
+            pairs: one.pairs.iter().map(|pair| pair.each_ref().map(hex)).collect(),
+            clips: one.clips.iter().map(hex).collect(),
+        }
+    }
 }
 
 impl From<&Error> for ErrorRow {
@@ -227,6 +248,29 @@ pub struct DecidedRow {
 }
 
 impl DecidedRow {
+    /// How each of `inputs` was read so far: a row for each archive, and for files outside archives, of which there may
+    /// be thousands, a row for those that were read in the same ways.
+    pub fn of(inputs: &[Input], sources: &[Option<Box<dyn Source>>]) -> Vec<Self> {
+        let mut rows: Vec<DecidedRow> = Vec::new();
+        let mut shared: FxHashMap<Vec<String>, usize> = FxHashMap::default();
+        for (input, source) in inputs.iter().zip(sources) {
+            let Some(source) = source else { continue };
+            let decided = source.assumptions();
+            if decided.is_empty() {
+                continue;
+            }
+            if source.shares_assumptions() {
+                if let Some(row) = shared.get(&decided) {
+                    rows[*row].alike += 1;
+                    continue;
+                }
+                shared.insert(decided.clone(), rows.len());
+            }
+            rows.push(DecidedRow { source: input.relative.clone(), alike: 0, decided });
+        }
+        rows
+    }
+
     /// The input, and how many others the row speaks of.
     pub fn inputs(&self) -> String {
         match self.alike {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use crate::engine::journal::{Place, Records};
+use crate::engine::journal::{RecordSpan, Records};
 use crate::engine::output::{write_whole, write_whole_with};
 use crate::error::Result;
 use crate::report::manifest::{ClipRow, Manifest, Rows, Totals};
@@ -14,7 +14,7 @@ use crate::report::manifest::{ClipRow, Manifest, Rows, Totals};
 #[derive(Debug, Clone)]
 pub struct Listed {
     /// Its record in the journal.
-    pub place: Place,
+    pub record: RecordSpan,
     /// Other places of its clip, where the record does not name them.
     pub also_at: Vec<String>,
 }
@@ -26,9 +26,14 @@ pub struct Tally {
     pub totals: Totals,
     /// Clips and seconds by game.
     games: BTreeMap<String, (u64, f64)>,
-    /// Warnings by kind.
-    warnings: BTreeMap<String, u64>,
+    /// Warnings by code: how many, and the first of their sentences in the order of the alphabet.
+    warnings: BTreeMap<String, (u64, String)>,
 }
+
+/// What stands for the code in rows of an earlier version, which have none.
+const NO_CODE: &str = "(no code)";
+/// Characters of a warning that the report shows as an example: some end in a long list.
+const EXAMPLE: usize = 160;
 
 impl Tally {
     /// Counts a clip.
@@ -47,8 +52,20 @@ impl Tally {
                 None => count(&mut totals.tracks_kept, &kept.track.to_string()),
             }
         }
-        for warning in &clip.warnings {
-            count(&mut self.warnings, &without_numbers(warning));
+        for (i, warning) in clip.warnings.iter().enumerate() {
+            let code = clip.warning_codes.get(i).map_or(NO_CODE, String::as_str);
+            match self.warnings.get_mut(code) {
+                Some((n, example)) => {
+                    *n += 1;
+                    // Clips come in any order, and the report must not depend on it.
+                    if warning < example {
+                        example.clone_from(warning);
+                    }
+                }
+                None => {
+                    self.warnings.insert(code.to_owned(), (1, warning.clone()));
+                }
+            }
         }
         if !self.games.contains_key(&clip.game) {
             self.games.insert(clip.game.clone(), (0, 0.0));
@@ -95,7 +112,7 @@ pub fn write(
     let path = out.join(format!("manifest{tag}.json"));
     type Out<'a> = BufWriter<&'a mut File>;
     let files = |rows: &mut Rows<'_, Out<'_>>| {
-        listed.iter().try_for_each(|one| rows.row(&records.head(one.place).map_err(io::Error::other)?.file))
+        listed.iter().try_for_each(|one| rows.row(&records.head(one.record).map_err(io::Error::other)?.file))
     };
     let clips = |rows: &mut Rows<'_, Out<'_>>| {
         listed.iter().try_for_each(|one| {
@@ -107,7 +124,7 @@ pub fn write(
                 row.also_at.clone_from(&one.also_at);
                 rows.row(&row)
             };
-            records.rows(one.place, row)
+            records.rows(one.record, row)
         })
     };
     write_whole_with(&path, tag, |file| {
@@ -165,7 +182,12 @@ pub fn text(manifest: &Manifest, tally: &Tally) -> String {
             .iter()
             .flat_map(|row| row.decided.iter().map(move |way| format!("{}: {way}", row.inputs()))),
     );
-    section(&mut out, "Warnings by kind", by_count(&tally.warnings));
+    let kinds: BTreeMap<String, u64> = tally
+        .warnings
+        .iter()
+        .map(|(code, (n, example))| (format!("{code}: {}", short(example)), *n))
+        .collect();
+    section(&mut out, "Warnings by kind, each with an example", by_count(&kinds));
     section(&mut out, "Joints without a name, by clips that move them", by_count(&totals.unknown_joints));
     section(
         &mut out,
@@ -191,50 +213,17 @@ fn section(out: &mut String, title: &str, lines: impl Iterator<Item = String>) {
     }
 }
 
+/// The begin of a long text.
+fn short(text: &str) -> String {
+    match text.char_indices().nth(EXAMPLE) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// Most frequent first, then by text.
 fn by_count(counts: &BTreeMap<String, u64>) -> impl Iterator<Item = String> {
     let mut all: Vec<(&String, &u64)> = counts.iter().collect();
     all.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
     all.into_iter().map(|(k, n)| format!("{n:>8}  {k}"))
-}
-
-/// Warnings of one kind differ in their numbers and hashes, and after a colon in their lists.
-fn without_numbers(text: &str) -> String {
-    let text = text.split(": ").next().unwrap_or(text);
-    let is_word = |c: char| c.is_ascii_alphanumeric();
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let end = if is_word(first) {
-            rest.find(|c: char| !is_word(c)).unwrap_or(rest.len())
-        } else {
-            first.len_utf8()
-        };
-        let (word, behind) = rest.split_at(end);
-        let is_hash =
-            word.len() == 8 && word.bytes().all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b));
-        if is_hash || word.bytes().all(|b| b.is_ascii_digit()) {
-            // The dot of a number stands between two.
-            if out.ends_with("#.") {
-                out.pop();
-            } else {
-                out.push('#');
-            }
-        } else {
-            out.push_str(word);
-        }
-        rest = behind;
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without_numbers;
-
-    #[test]
-    fn warnings_of_one_kind_read_the_same() {
-        let warning = "animation 8AE2D1F0 plays 12.5 to 3 s, DEADBEEF: 1 2 3";
-        assert_eq!(without_numbers(warning), "animation # plays # to # s, #");
-    }
 }

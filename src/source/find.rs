@@ -6,40 +6,34 @@ use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
 
+use super::game::Game;
 use crate::error::{Error, Result};
-use crate::games::anvil::container::{file as anvil, loose};
-use crate::games::rage::container::{rpf7, rsc7};
-use crate::games::rage::xml::read as ycd_xml;
 
-/// What kind of input a file is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A RAGE clip dictionary, or its XML form.
-    Ycd,
-    /// A RAGE archive.
-    Rpf,
-    /// Something of Anvil's: a .forge, a .data, or a loose resource.
-    Anvil(anvil::Kind),
-    /// Something else: converted only to an error that says what it is.
-    Unknown,
-}
+/// How many bytes of a file's start [`Game::probe`] sees.
+pub const PROBE_SIZE: usize = 4096;
+
+/// What a file outside an archive is read up to, in bytes.
+pub const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// One file to read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Input {
     /// Where it is.
     pub path: PathBuf,
     /// Its path relative to what was given, with `/`: the file's name for a file, the path below the folder for
     /// one found in a folder.
     pub relative: String,
-    /// What it is.
-    pub kind: Kind,
+    /// Its name without the ending by which its game knows it.
+    pub stem: String,
+    /// Whose it is; `None`: it is converted only to an error that says what it is.
+    pub game: Option<&'static dyn Game>,
 }
 
 impl Input {
-    /// Name without its last extension.
-    pub fn stem(&self) -> &str {
-        stem(self.relative.rsplit('/').next().unwrap_or(&self.relative))
+    fn new(path: PathBuf, relative: String, game: Option<&'static dyn Game>) -> Self {
+        let name = relative.rsplit('/').next().unwrap_or(&relative);
+        let stem = stem(name, game.map_or(&[], |g| g.endings())).to_owned();
+        Input { path, relative, stem, game }
     }
 
     /// The folder part of [`Input::relative`], empty or ending in `/`.
@@ -48,36 +42,42 @@ impl Input {
     }
 }
 
-/// A file's name without its extension: `x` of `x.ycd`, and of `x.ycd.xml`.
-pub fn stem(name: &str) -> &str {
-    const XML: &str = ".ycd.xml";
-    if let Some(at) = name.len().checked_sub(XML.len()).filter(|at| *at > 0)
-        && name.get(at..).is_some_and(|end| end.eq_ignore_ascii_case(XML))
-    {
-        return &name[..at];
+/// A file's name without the longest of `endings` that it has, or without its last extension.
+pub fn stem<'a>(name: &'a str, endings: &[&str]) -> &'a str {
+    let longest = endings.iter().filter(|e| ends_with(name, e)).map(|e| e.len()).max();
+    match longest {
+        Some(length) => &name[..name.len() - length],
+        None => match name.rsplit_once('.') {
+            Some((stem, _)) if !stem.is_empty() => stem,
+            _ => name,
+        },
     }
-    match name.rsplit_once('.') {
-        Some((stem, _)) if !stem.is_empty() => stem,
-        _ => name,
-    }
+}
+
+/// Whether a name ends in `ending` (case makes no difference) and is more than that.
+fn ends_with(name: &str, ending: &str) -> bool {
+    name.len()
+        .checked_sub(ending.len())
+        .filter(|at| *at > 0)
+        .is_some_and(|at| name.get(at..).is_some_and(|end| end.eq_ignore_ascii_case(ending)))
 }
 
 /// All files behind `given`: a file as it is, a folder's files of known kinds in the order of their names.
 /// What cannot be read goes to the second list.
-pub fn find(given: &[PathBuf]) -> (Vec<Input>, Vec<Error>) {
+pub fn find(given: &[PathBuf], games: &'static [&'static dyn Game]) -> (Vec<Input>, Vec<Error>) {
     let mut inputs = Vec::new();
     let mut errors = Vec::new();
     for path in given {
         match std::fs::metadata(path) {
-            Ok(meta) if meta.is_dir() => folder(path, &mut inputs, &mut errors),
+            Ok(meta) if meta.is_dir() => folder(path, games, &mut inputs, &mut errors),
             // A pipe would be waited for.
             Ok(meta) if !meta.is_file() => {
                 errors.push(Error::unsupported("neither a file nor a folder").in_file(path));
             }
             Ok(_) => {
                 let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-                match kind(path) {
-                    Ok(kind) => inputs.push(Input { path: path.clone(), relative: name, kind }),
+                match game_of(path, &name, games) {
+                    Ok(game) => inputs.push(Input::new(path.clone(), name, game)),
                     Err(e) => errors.push(e.in_file(path)),
                 }
             }
@@ -87,7 +87,7 @@ pub fn find(given: &[PathBuf]) -> (Vec<Input>, Vec<Error>) {
     (inputs, errors)
 }
 
-fn folder(root: &Path, inputs: &mut Vec<Input>, errors: &mut Vec<Error>) {
+fn folder(root: &Path, games: &[&'static dyn Game], inputs: &mut Vec<Input>, errors: &mut Vec<Error>) {
     for entry in WalkDir::new(root).follow_links(true).sort_by_file_name() {
         let entry = match entry {
             Ok(entry) => entry,
@@ -102,7 +102,7 @@ fn folder(root: &Path, inputs: &mut Vec<Input>, errors: &mut Vec<Error>) {
         if !entry.file_type().is_file() || is_hidden(entry.file_name()) {
             continue;
         }
-        let Some(kind) = kind_by_extension(entry.path()) else { continue };
+        let Some(game) = game_by_ending(&entry.file_name().to_string_lossy(), games) else { continue };
         let relative: Vec<String> = entry
             .path()
             .strip_prefix(root)
@@ -110,7 +110,7 @@ fn folder(root: &Path, inputs: &mut Vec<Input>, errors: &mut Vec<Error>) {
             .components()
             .map(|c| c.as_os_str().to_string_lossy().into_owned())
             .collect();
-        inputs.push(Input { path: entry.path().to_owned(), relative: relative.join("/"), kind });
+        inputs.push(Input::new(entry.path().to_owned(), relative.join("/"), Some(game)));
     }
 }
 
@@ -118,21 +118,12 @@ fn is_hidden(name: &std::ffi::OsStr) -> bool {
     name.as_encoded_bytes().first() == Some(&b'.')
 }
 
-/// The extensions that a folder is searched for.
-fn kind_by_extension(path: &Path) -> Option<Kind> {
-    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
-    match extension.as_str() {
-        "ycd" => Some(Kind::Ycd),
-        "xml" if path.file_name()?.to_str()?.to_ascii_lowercase().ends_with(".ycd.xml") => Some(Kind::Ycd),
-        "rpf" => Some(Kind::Rpf),
-        "forge" => Some(Kind::Anvil(anvil::Kind::Forge)),
-        "data" => Some(Kind::Anvil(anvil::Kind::Data)),
-        "animation" | "skeleton" | "animset" => Some(Kind::Anvil(anvil::Kind::Loose)),
-        _ => None,
-    }
+/// The first game that a folder is searched for files of this name for.
+fn game_by_ending(name: &str, games: &[&'static dyn Game]) -> Option<&'static dyn Game> {
+    games.iter().copied().find(|g| g.endings().iter().any(|e| ends_with(name, e)))
 }
 
-/// The whole of a file that is read at once: at most [`loose::MAX_SIZE`].
+/// The whole of a file that is read at once: at most [`MAX_FILE_BYTES`].
 ///
 /// # Errors
 /// Io; a file that is larger.
@@ -140,7 +131,7 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>> {
     let io = |e| Error::io("cannot be read", e);
     let file = File::open(path).map_err(io)?;
     let size = file.metadata().map_err(io)?.len();
-    if size > loose::MAX_SIZE {
+    if size > MAX_FILE_BYTES {
         return Err(Error::limit(0, format_args!("{size} bytes"), "at most 1 GiB outside an archive"));
     }
     // A file that grows meanwhile is not followed.
@@ -149,28 +140,21 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Of a file given directly: by its first bytes, then by its extension.
-fn kind(path: &Path) -> Result<Kind> {
+/// The game of a file given directly: by its first bytes, then by its name.
+fn game_of(path: &Path, name: &str, games: &[&'static dyn Game]) -> Result<Option<&'static dyn Game>> {
     let mut file = File::open(path).map_err(|e| Error::io("cannot be opened", e))?;
     let length = file.metadata().map_err(|e| Error::io("cannot be read", e))?.len();
-    let mut start = [0u8; anvil::PROBE_SIZE];
-    let mut filled = 0;
-    while filled < start.len() {
-        match file.read(&mut start[filled..]).map_err(|e| Error::io("cannot be read", e))? {
-            0 => break,
-            n => filled += n,
-        }
-    }
-    let start = &start[..filled];
-    if rsc7::probe(start, length) || ycd_xml::probe(start) {
-        return Ok(Kind::Ycd);
-    }
-    if start.starts_with(&rpf7::MAGIC) {
-        return Ok(Kind::Rpf);
-    }
-    let extension = path.extension().unwrap_or_default().to_string_lossy();
-    if let Some(kind) = anvil::probe(start, &extension) {
-        return Ok(Kind::Anvil(kind));
-    }
-    Ok(kind_by_extension(path).unwrap_or(Kind::Unknown))
+    let start = start_of(&mut file)?;
+    let by_content = games.iter().copied().find(|g| g.probe(&start, length, name));
+    Ok(by_content.or_else(|| game_by_ending(name, games)))
+}
+
+/// The first [`PROBE_SIZE`] bytes of a file, or all that it has.
+///
+/// # Errors
+/// Io.
+pub fn start_of(file: &mut File) -> Result<Vec<u8>> {
+    let mut start = Vec::with_capacity(PROBE_SIZE);
+    file.take(PROBE_SIZE as u64).read_to_end(&mut start).map_err(|e| Error::io("cannot be read", e))?;
+    Ok(start)
 }

@@ -1,46 +1,54 @@
 //! Which skeleton a file's clips stand on.
 
 use std::fs;
-use std::hash::Hash;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
+use super::find::{MAX_FILE_BYTES, start_of};
+use super::game::{self, Game};
 use crate::error::{Error, Result};
-use crate::games::anvil::container::file as anvil;
-use crate::games::own::open::beside;
-use crate::games::rage::ycd;
-use crate::games::rage::ycd::DefaultSkeleton;
-use crate::model::{Clip, JointId, Property, Skeleton, SkeletonFile, Track, Trs};
-
-use crate::source::skeleton_file::JointIdScheme;
-use crate::source::{skeleton_file, work};
+use crate::games::own;
+use crate::model::{Clip, JointId, Property, Skeleton, SkeletonFile, Track, Trs, Warning, WarningKind};
 
 /// The skeletons of a run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Skeletons {
+    games: &'static [&'static dyn Game],
     /// Given by the user: nothing else is looked at.
     given: Vec<Arc<Skeleton>>,
     /// How the given ones were read: file name, sentence.
     notes: Vec<(String, String)>,
-    /// Found in the inputs, equal ones once.
+    /// Found in the inputs, equal ones of a family once.
     found: Vec<Found>,
-    /// Position in `found` by content.
-    by_hash: FxHashMap<u64, usize>,
+    /// Position in `found` by family and content.
+    by_hash: FxHashMap<(&'static str, u64), usize>,
     /// What was chosen before, by what was asked.
     chosen: Mutex<FxHashMap<u128, Choice>>,
-    /// Defaults that were made.
-    defaults: Mutex<FxHashMap<DefaultSkeleton, Choice>>,
+    /// Defaults that were made, by game and key.
+    defaults: Mutex<FxHashMap<(&'static str, u128), Choice>>,
 }
 
 #[derive(Debug)]
 struct Found {
+    family: &'static str,
     skeleton: Arc<Skeleton>,
     /// The inputs that hold it, rising.
     inputs: Vec<usize>,
 }
+
+static PARTIAL: WarningKind = WarningKind {
+    code: "skeleton-partial",
+    text: "skeleton {skeleton} holds {covered} of the {moved} joints that move: the others hang from its root",
+};
+static GIVEN_HOLDS_NONE: WarningKind = WarningKind {
+    code: "skeleton-given-unfit",
+    text: "no given skeleton holds a joint that moves: the default is taken",
+};
+static NONE: WarningKind =
+    WarningKind { code: "skeleton-none", text: "no skeleton holds its joints: they stand flat" };
 
 /// The skeleton for some clips.
 #[derive(Debug, Clone)]
@@ -50,7 +58,7 @@ pub struct Choice {
     /// Hash of its content.
     pub hash: u64,
     /// What there is to say.
-    pub note: Option<String>,
+    pub note: Option<Warning>,
 }
 
 impl Skeletons {
@@ -58,18 +66,27 @@ impl Skeletons {
     ///
     /// # Errors
     /// A file that holds no skeleton; in a folder such files are passed over unless none is left.
-    pub fn new(given: Option<&Path>) -> Result<Self> {
-        let files = given.map(Skeletons::read).transpose()?.unwrap_or_default();
-        let mut skeletons = Skeletons::default();
-        for (file, scheme) in files {
-            // A file that is read by each scheme is read alike but for the ids: its notes are said once.
-            if scheme != Some(JointIdScheme::Anvil) {
-                let name = &file.skeleton.name;
-                skeletons.notes.extend(file.notes.into_iter().map(|note| (name.clone(), note)));
+    pub fn new(given: Option<&Path>, games: &'static [&'static dyn Game]) -> Result<Self> {
+        let files = given.map(|path| read(path, games)).transpose()?.unwrap_or_default();
+        let mut notes: Vec<(String, String)> = Vec::new();
+        for file in &files {
+            // A file that is read once for each game is read alike: its notes are said once.
+            for note in &file.notes {
+                let note = (file.skeleton.name.clone(), note.clone());
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
             }
-            skeletons.given.push(Arc::new(file.skeleton));
         }
-        Ok(skeletons)
+        Ok(Skeletons {
+            games,
+            given: files.into_iter().map(|file| Arc::new(file.skeleton)).collect(),
+            notes,
+            found: Vec::new(),
+            by_hash: FxHashMap::default(),
+            chosen: Mutex::default(),
+            defaults: Mutex::default(),
+        })
     }
 
     /// What there is to say of how the given skeletons were read: (file name, sentence).
@@ -77,59 +94,29 @@ impl Skeletons {
         &self.notes
     }
 
-    /// Adds one that input `input` holds.
-    pub fn add(&mut self, input: usize, skeleton: Skeleton) {
+    /// Adds one that input `input` of a game of `family` holds.
+    pub fn add(&mut self, input: usize, family: &'static str, skeleton: Skeleton) {
         let next = self.found.len();
-        let at = *self.by_hash.entry(hash(&skeleton)).or_insert(next);
+        let at = *self.by_hash.entry((family, hash(&skeleton))).or_insert(next);
         match self.found.get_mut(at) {
             Some(found) => {
                 if found.inputs.last() != Some(&input) {
                     found.inputs.push(input);
                 }
             }
-            None => self.found.push(Found { skeleton: Arc::new(skeleton), inputs: vec![input] }),
+            None => {
+                self.found.push(Found { family, skeleton: Arc::new(skeleton), inputs: vec![input] });
+            }
         }
     }
 
-    /// Reads what `--skeleton` names: a file, or all skeleton files of a folder. Files of glTF and FBX are read
-    /// twice, once by each scheme of joint ids: the game of a clip decides which is used. No scheme: the file is
-    /// Anvil's own.
-    ///
-    /// # Errors
-    /// A file that holds no skeleton; in a folder such files are passed over unless none is left.
-    fn read(path: &Path) -> Result<Vec<Read>> {
-        let is_folder =
-            fs::metadata(path).map_err(|e| Error::io("cannot be opened", e).in_file(path))?.is_dir();
-        if !is_folder {
-            return read_file(path).map_err(|e| e.in_file(path));
-        }
-        let mut files: Vec<PathBuf> = walkdir::WalkDir::new(path)
-            .sort_by_file_name()
-            .into_iter()
-            .filter_map(|e| e.ok())
-            .filter(|e| e.file_type().is_file())
-            .map(walkdir::DirEntry::into_path)
-            .collect();
-        files.retain(|f| {
-            let name = f.to_string_lossy().to_ascii_lowercase();
-            [".yft", ".ydr", ".ydd", ".xml", ".glb", ".gltf", ".fbx", ".skeleton", ".forge", ".data"]
-                .iter()
-                .any(|e| name.ends_with(e))
-        });
-        let all: Vec<Read> = files.iter().filter_map(|f| read_file(f).ok()).flatten().collect();
-        if all.is_empty() {
-            return Err(Error::unsupported("a folder without a skeleton that can be read").in_file(path));
-        }
-        Ok(all)
-    }
-
-    /// Changes when a skeleton does that could be chosen: for a clip of RAGE's only a given one.
-    pub fn fingerprint(&self, is_rage: bool) -> u64 {
+    /// Changes when a skeleton does that could be chosen for clips of `family`.
+    pub fn fingerprint(&self, family: &str) -> u64 {
         let mut bytes = Vec::new();
         for skeleton in &self.given {
             bytes.extend(hash(skeleton).to_le_bytes());
         }
-        for found in self.found.iter().filter(|_| !is_rage) {
+        for found in self.found.iter().filter(|f| f.family == family) {
             bytes.extend(hash(&found.skeleton).to_le_bytes());
             bytes.extend((found.inputs.len() as u64).to_le_bytes());
             bytes.extend(found.inputs.iter().flat_map(|i| (*i as u64).to_le_bytes()));
@@ -142,11 +129,17 @@ impl Skeletons {
     /// # Errors
     /// None in practice.
     pub fn choose(&self, input: usize, clips: &[Clip]) -> Result<Choice> {
-        // Most clips move the joints that others moved before them.
-        let is_rage = clips.iter().all(|c| c.game == ycd::clips::GAME);
-        if is_rage && self.given.is_empty() {
-            return self.default_of(clips);
+        let game = clips.first().and_then(|c| game::by_code(self.games, c.game));
+        let family = game.map_or("", |g| g.family());
+        let is_found = self.found.iter().any(|f| f.family == family);
+        if self.given.is_empty()
+            && !is_found
+            && let Some(game) = game
+            && let Some(choice) = self.default_of(game, clips)?
+        {
+            return Ok(choice);
         }
+        // Most clips move the joints that others moved before them.
         let moves = |t: &&Track| !matches!(t.target.property, Property::Other(_));
         let mut question: Vec<u64> = Vec::new();
         for clip in clips {
@@ -154,7 +147,7 @@ impl Skeletons {
         }
         question.sort_unstable();
         question.dedup();
-        question.extend([input as u64, u64::from(is_rage)]);
+        question.extend([input as u64, xxh3_64(family.as_bytes())]);
         let question = xxh3_128(bytemuck::cast_slice(&question));
         if let Ok(chosen) = self.chosen.lock()
             && let Some(choice) = chosen.get(&question)
@@ -168,67 +161,159 @@ impl Skeletons {
             .map(|t| t.target.joint)
             .filter(|id| id.is_joint() && *id != JointId::RootMotion)
             .collect();
-        let (skeleton, note) = self.look(input, clips, is_rage, &moved)?;
-        let choice = Choice { hash: hash(&skeleton), skeleton, note };
+        let choice = self.look(input, clips, game, &moved)?;
         remember(&self.chosen, question, &choice);
         Ok(choice)
     }
 
-    /// RAGE's default, made once for all that have the same.
-    fn default_of(&self, clips: &[Clip]) -> Result<Choice> {
-        let which = DefaultSkeleton::of(clips);
+    /// The game's default, made once for all that have the same.
+    fn default_of(&self, game: &'static dyn Game, clips: &[Clip]) -> Result<Option<Choice>> {
+        let Some(key) = game.default_skeleton_key(clips) else { return Ok(None) };
+        let key = (game.code(), key);
         if let Ok(defaults) = self.defaults.lock()
-            && let Some(choice) = defaults.get(&which)
+            && let Some(choice) = defaults.get(&key)
         {
-            return Ok(choice.clone());
+            return Ok(Some(choice.clone()));
         }
-        let skeleton = Arc::new(which.build()?);
-        let choice = Choice { hash: hash(&skeleton), skeleton, note: None };
-        remember(&self.defaults, which, &choice);
-        Ok(choice)
+        let Some(skeleton) = game.default_skeleton(clips)? else { return Ok(None) };
+        let choice = Choice { hash: hash(&skeleton), skeleton: Arc::new(skeleton), note: None };
+        remember(&self.defaults, key, &choice);
+        Ok(Some(choice))
     }
 
     fn look(
         &self,
         input: usize,
         clips: &[Clip],
-        is_rage: bool,
+        game: Option<&'static dyn Game>,
         moved: &FxHashSet<JointId>,
-    ) -> Result<(Arc<Skeleton>, Option<String>)> {
+    ) -> Result<Choice> {
         let covers = |s: &Skeleton| s.joints().iter().filter(|j| moved.contains(&j.id)).count();
-        let note = |s: &Skeleton, covered: usize| {
-            (covered < moved.len()).then(|| {
-                format!(
-                    "skeleton {} holds {covered} of the {} joints that move: the others hang from its root",
-                    s.name,
-                    moved.len()
-                )
-            })
+        let choice = |skeleton: &Arc<Skeleton>, covered: usize| Choice {
+            hash: hash(skeleton),
+            skeleton: skeleton.clone(),
+            note: (covered < moved.len()).then(|| {
+                let warning = Warning::new(&PARTIAL).with("skeleton", skeleton.name.as_str());
+                warning.with("covered", covered).with("moved", moved.len())
+            }),
         };
         if let Some((covered, skeleton)) = best(self.given.iter().map(|s| (covers(s), true, s)))
             && (covered > 0 || moved.is_empty())
         {
-            return Ok((skeleton.clone(), note(skeleton, covered)));
+            return Ok(choice(skeleton, covered));
         }
-        if is_rage {
-            let note = "no given skeleton holds a joint that moves: the default is taken".to_owned();
-            return Ok((self.default_of(clips)?.skeleton, Some(note)));
-        }
-        let found = self.found.iter().map(|f| (covers(&f.skeleton), f.inputs.contains(&input), &f.skeleton));
+        let family = game.map_or("", |g| g.family());
+        let found = self
+            .found
+            .iter()
+            .filter(|f| f.family == family)
+            .map(|f| (covers(&f.skeleton), f.inputs.contains(&input), &f.skeleton));
         if let Some((covered, skeleton)) = best(found)
             && covered > 0
         {
-            return Ok((skeleton.clone(), note(skeleton, covered)));
+            return Ok(choice(skeleton, covered));
         }
-        let note = (!moved.is_empty()).then(|| "no skeleton holds its joints: they stand flat".to_owned());
-        Ok((Arc::new(Skeleton::new("none", Vec::new())?), note))
+        if let Some(game) = game
+            && let Some(default) = self.default_of(game, clips)?
+        {
+            let note = (!self.given.is_empty()).then(|| Warning::new(&GIVEN_HOLDS_NONE));
+            return Ok(Choice { note, ..default });
+        }
+        let note = (!moved.is_empty()).then(|| Warning::new(&NONE));
+        let skeleton = Arc::new(Skeleton::new("none", Vec::new())?);
+        Ok(Choice { hash: hash(&skeleton), skeleton, note })
+    }
+}
+
+/// Reads what `--skeleton` names: a file, or all skeleton files of a folder.
+///
+/// # Errors
+/// A file that holds no skeleton; in a folder such files are passed over unless none is left.
+fn read(path: &Path, games: &[&'static dyn Game]) -> Result<Vec<SkeletonFile>> {
+    let is_folder = fs::metadata(path).map_err(|e| Error::io("cannot be opened", e).in_file(path))?.is_dir();
+    if !is_folder {
+        return read_file(path, games).map_err(|e| e.in_file(path));
+    }
+    let endings: Vec<&str> =
+        games.iter().flat_map(|g| g.skeleton_endings()).chain(own::ENDINGS).copied().collect();
+    let mut files: Vec<PathBuf> = walkdir::WalkDir::new(path)
+        .sort_by_file_name()
+        .into_iter()
+        .filter_map(|e| e.ok())
+        .filter(|e| e.file_type().is_file())
+        .map(walkdir::DirEntry::into_path)
+        .collect();
+    files.retain(|f| {
+        let name = f.to_string_lossy().to_ascii_lowercase();
+        endings.iter().any(|e| name.ends_with(&e.to_ascii_lowercase()))
+    });
+    let all: Vec<SkeletonFile> = files.iter().filter_map(|f| read_file(f, games).ok()).flatten().collect();
+    if all.is_empty() {
+        return Err(Error::unsupported("a folder without a skeleton that can be read").in_file(path));
+    }
+    Ok(all)
+}
+
+/// Reads the skeletons of a file: of a game's own kind, or of glTF or FBX. These hold names alone: they are read once by
+/// each game's naming, and the game of a clip decides which is used.
+fn read_file(path: &Path, games: &[&'static dyn Game]) -> Result<Vec<SkeletonFile>> {
+    let io = |e| Error::io("cannot be read", e);
+    let size = fs::metadata(path).map_err(io)?.len();
+    let mut file = fs::File::open(path).map_err(|e| Error::io("cannot be opened", e))?;
+    // An archive may be larger than memory: the game reads it by position.
+    let bytes = if size <= MAX_FILE_BYTES { fs::read(path).map_err(io)? } else { start_of(&mut file)? };
+    let load = &mut |uri: &str, wanted: usize| own::open::beside(path, uri, wanted);
+    let mut all: Vec<SkeletonFile> = Vec::new();
+    let mut refused = None;
+    for game in games {
+        match read_as(*game, path, &bytes, load) {
+            None => {}
+            Some(Ok(files)) => {
+                let is_new = |file: &SkeletonFile| !all.iter().any(|a| a.skeleton == file.skeleton);
+                let new: Vec<SkeletonFile> = files.into_iter().filter(is_new).collect();
+                all.extend(new);
+            }
+            Some(Err(e)) => refused = refused.or(Some(e)),
+        }
+        // A game's own kind is no other game's.
+        if !all.is_empty() && !own::skeleton::is_readable(&bytes) {
+            break;
+        }
+    }
+    if all.is_empty() {
+        let unknown = || Error::unsupported("found none of the known kinds of skeleton files").at(0);
+        return Err(refused.unwrap_or_else(unknown));
+    }
+    Ok(all)
+}
+
+/// Reads the skeletons of a file as `game` understands it; `None` where it is no kind that the game, glTF or FBX knows.
+/// `path` names it; `load` gives the bytes of what a .gltf points at, see [`own::skeleton::read`].
+pub fn read_as(
+    game: &dyn Game,
+    path: &Path,
+    bytes: &[u8],
+    load: &mut dyn FnMut(&str, usize) -> Result<Vec<u8>>,
+) -> Option<Result<Vec<SkeletonFile>>> {
+    let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).trim_ascii_start();
+    if own::skeleton::is_readable(bytes) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        Some(own::skeleton::read(bytes, &name, game, load).and_then(|mut file| {
+            file.skeleton = game.skeleton_of_names(file.skeleton)?;
+            Ok(vec![file])
+        }))
+    } else if text.starts_with(b";") && text[..text.len().min(200)].windows(3).any(|w| w == b"FBX") {
+        let found = "found an FBX file in its text form, expected the binary one: save it as binary";
+        Some(Err(Error::unsupported(found)))
+    } else {
+        game.skeletons(path, bytes)
     }
 }
 
 /// How many choices are remembered. Each holds a skeleton: a game has hundreds of sets of joints, not millions.
 const MAX_CHOSEN: usize = 1024;
 
-fn remember<K: Hash + Eq>(chosen: &Mutex<FxHashMap<K, Choice>>, key: K, choice: &Choice) {
+fn remember<K: std::hash::Hash + Eq>(chosen: &Mutex<FxHashMap<K, Choice>>, key: K, choice: &Choice) {
     if let Ok(mut chosen) = chosen.lock() {
         if chosen.len() >= MAX_CHOSEN {
             chosen.clear();
@@ -261,7 +346,7 @@ pub fn hash(skeleton: &Skeleton) -> u64 {
 fn number(joint: JointId) -> u64 {
     let (kind, value) = match joint {
         JointId::RootMotion => (0, 0),
-        JointId::RageTag(tag) => (1, u32::from(tag)),
+        JointId::BoneTag(tag) => (1, u32::from(tag)),
         JointId::Crc32(crc) => (2, crc),
         JointId::Camera(tag) => (3, u32::from(tag)),
         JointId::Texture(tag) => (4, u32::from(tag)),
@@ -280,44 +365,4 @@ fn best<'a>(
         }
     }
     best.map(|(covered, _, skeleton)| (covered, skeleton))
-}
-
-/// A skeleton, and the scheme of joint ids where the file has names alone.
-type Read = (SkeletonFile, Option<JointIdScheme>);
-
-fn read_file(path: &Path) -> Result<Vec<Read>> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    let mut start = vec![0; anvil::PROBE_SIZE];
-    let n = {
-        use std::io::Read;
-        let mut file = fs::File::open(path).map_err(|e| Error::io("cannot be opened", e))?;
-        file.read(&mut start).map_err(|e| Error::io("cannot be read", e))?
-    };
-    if anvil::probe(&start[..n], &extension).is_some() {
-        let source = anvil::open(path, &anvil::Options::default())?;
-        let mut scratch = anvil::Scratch::new();
-        let mut all = Vec::new();
-        let mut errors = Vec::new();
-        for entry in 0..source.entries().len() {
-            let scan = work::scan(0, &source, entry, &mut scratch, None);
-            let files =
-                scan.skeletons.into_iter().map(|skeleton| SkeletonFile { skeleton, notes: Vec::new() });
-            all.extend(files.map(|file| (file, None)));
-            errors.extend(scan.errors);
-        }
-        return match (all.is_empty(), errors.into_iter().next()) {
-            (true, Some(e)) => Err(e),
-            (true, None) => Err(Error::unsupported("an Anvil file without a Skeleton")),
-            _ => Ok(all),
-        };
-    }
-    let bytes = fs::read(path).map_err(|e| Error::io("cannot be read", e))?;
-    let mut load = |uri: &str, wanted: usize| beside(path, uri, wanted);
-    let mut read = |scheme| Ok((skeleton_file::read(&bytes, &name, scheme, &mut load)?, Some(scheme)));
-    let mut all = vec![read(JointIdScheme::Rage)?];
-    if matches!(extension.as_str(), "glb" | "gltf" | "fbx") {
-        all.push(read(JointIdScheme::Anvil)?);
-    }
-    Ok(all)
 }

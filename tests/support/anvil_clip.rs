@@ -1,6 +1,5 @@
 //! Writes Animation, Skeleton, AnimSet and Entity bodies of both Anvil games, so that the readers can be tested
 //! where no fixture is. Written from the format notes, not from the readers: it packs what they unpack.
-#![allow(dead_code)]
 
 pub const ANIMATION: u32 = 0x0FA3_067F;
 pub const ANIM_TRACK_DATA: u32 = 0x0181_EFE8;

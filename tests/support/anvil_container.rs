@@ -1,5 +1,4 @@
 //! Writes Anvil archives, data containers and object records from the format notes, without a line of the library's.
-#![allow(dead_code, clippy::unwrap_used)]
 
 /// CRC-32 (zlib), bit by bit.
 pub fn crc32(bytes: &[u8]) -> u32 {

@@ -1,25 +1,13 @@
 //! Inputs as large as whole games, so that speed and memory can be measured without them. The same arguments give the
-//! same bytes. Whoever takes this module has `anvil_clip` as `clips`, `anvil_container` as `containers` and `ycd_writer`
-//! as `ycd` beside it.
-#![allow(dead_code)]
+//! same bytes.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use super::clips;
-use super::clips::BoneSpec;
-use super::clips::ClipSpec;
-use super::clips::Keys;
-use super::clips::TrackSpec;
-use super::containers;
-use super::containers::Container;
-use super::containers::Entry;
-use super::containers::Forge;
-use super::containers::Listed;
-use super::containers::Pack;
-use super::containers::crc32;
-use super::ycd;
+use crate::anvil_clip::{self as clips, BoneSpec, ClipSpec, Keys, TrackSpec};
+use crate::anvil_container::{self as containers, Container, Entry, Forge, Listed, Pack, crc32};
+use crate::ycd_writer as ycd;
 
 /// SplitMix64: the same numbers everywhere.
 struct Random(u64);

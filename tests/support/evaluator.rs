@@ -1,6 +1,5 @@
 //! An evaluator of its own, in f64: a .glb by `serde_json` and its accessors, a clip by its keys. It shares no code
 //! with the passes that it checks, nor with `verify`.
-#![allow(dead_code)]
 
 use std::collections::HashMap;
 use std::path::Path;

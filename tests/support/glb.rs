@@ -1,5 +1,4 @@
 //! Reads .glb back with the `gltf` crate: what another program sees.
-#![allow(dead_code)]
 
 use std::collections::HashMap;
 

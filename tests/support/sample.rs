@@ -3,7 +3,6 @@
 //! All turns are about axes of the model (x right, y forward, z up), so that a bone turns as a watcher sees it,
 //! whatever the directions of its own axes are. The walk stands on its feet: height and speed of the body come
 //! from where the foot that bears it is, by forward kinematics.
-#![allow(dead_code)]
 
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
@@ -12,7 +11,7 @@ use anim2gltf::games::rage::names as rage;
 use anim2gltf::model::{JointId, Skeleton, Trs};
 use glam::{DMat4, DQuat, DVec3};
 
-use super::ycd_writer::*;
+use crate::ycd_writer::*;
 
 /// 2 s at 30 frames a second.
 const FRAMES: usize = 61;
@@ -69,7 +68,7 @@ impl Body {
 
     fn joint(&self, name: &str) -> usize {
         let bone = rage::ped_bone_by_name(name).expect("a bone of the table");
-        self.skeleton.find(JointId::RageTag(bone.tag)).expect("a joint of the ped")
+        self.skeleton.find(JointId::BoneTag(bone.tag)).expect("a joint of the ped")
     }
 
     /// The parent-local rotation that turns a bone by `turn` about axes of the model.

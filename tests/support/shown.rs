@@ -1,13 +1,10 @@
 //! Clips and a rig that tests of the reading-back side write, and edits of a written .gltf.
-#![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 
 use anim2gltf::convert::rig;
-use anim2gltf::convert::rig::JointNames;
-use anim2gltf::formats::format;
-use anim2gltf::formats::format::{Format, Options};
-use anim2gltf::formats::scene::Scene;
+use anim2gltf::formats::{Format, Scene, Workspace, WriteOptions};
+use anim2gltf::model::naming::JointNames;
 use anim2gltf::model::{
     Clip, ClipId, Clock, Curve, Event, Interpolation, Joint, JointId, OtherTrack, Positions, Property,
     Skeleton, Target, Timeline, Track, Trs, Values, Window,
@@ -25,7 +22,7 @@ impl JointNames for NoNames {
 }
 
 pub fn tag(i: u16) -> JointId {
-    JointId::RageTag(i)
+    JointId::BoneTag(i)
 }
 
 /// Seven joints in metres, Z up, whose rest is turned in many ways.
@@ -150,15 +147,18 @@ pub fn prepared(mut clips: Vec<Clip>) -> (Skeleton, Vec<Clip>) {
     for clip in &mut clips {
         resample::align_signs(clip);
         resample::collapse_constant(clip);
-        resample::add_inbetweens(clip, 0.05);
+        resample::subdivide(clip, 0.05);
         resample::align_signs(clip);
     }
     (rig, clips)
 }
 
 /// Writes `clips` (as they are) into `folder`; returns the main file.
-pub fn write(folder: &Path, stem: &str, rig: &Skeleton, clips: &[Clip], options: &Options) -> PathBuf {
-    let files = format::write(&Scene::new(rig, clips), stem, options).expect("written");
+pub fn write(folder: &Path, stem: &str, rig: &Skeleton, clips: &[Clip], output: &Output) -> PathBuf {
+    let files = output
+        .format
+        .write(&Scene::new(rig, clips), stem, &output.write, &mut Workspace::default())
+        .expect("written");
     let mut main = PathBuf::new();
     for (extension, bytes) in files {
         main = folder.join(format!("{stem}.{extension}"));
@@ -167,8 +167,15 @@ pub fn write(folder: &Path, stem: &str, rig: &Skeleton, clips: &[Clip], options:
     main
 }
 
-pub fn options(format: Format) -> Options {
-    Options { format, ..Options::default() }
+/// What is written, and how.
+#[derive(Clone)]
+pub struct Output {
+    pub format: &'static dyn Format,
+    pub write: WriteOptions,
+}
+
+pub fn options(format: &'static dyn Format) -> Output {
+    Output { format, write: WriteOptions::default() }
 }
 
 /// A .gltf and its .bin, to be edited.

@@ -12,7 +12,6 @@
 //!
 //! Every value that is packed can be asked for again ([`Track::value`]), computed by the rules of the notes with
 //! f32 rounding at every step.
-#![allow(dead_code)]
 
 use std::io::Write;
 

@@ -1,6 +1,6 @@
 //! The container: nested records in a byte buffer.
 //!
-//! A file of version 7400 (notes, FBX 3.1), little-endian:
+//! A file of version 7400 (docs/formats/gltf-fbx.md, section 3.1), little-endian:
 //!
 //! | Part | Bytes | Holds |
 //! |---|---|---|
@@ -28,14 +28,13 @@
 //! Properties: `I` i32, `L` i64, `D` f64, `S` and `R` u32 length and bytes; arrays `i` `l` `f` `d`: u32 number of
 //! values, u32 encoding (0 plain, 1 zlib), u32 bytes that follow, the bytes.
 
-use std::cell::Cell;
 use std::ops::Range;
 
 use flate2::{Compress, Compression, FlushCompress, Status};
 
 use crate::error::{Error, Result};
 
-/// Version of the files: 7.4 is what most readers know (notes, FBX 3.1).
+/// Version of the files: 7.4 is what most readers know (docs/formats/gltf-fbx.md, section 3.1).
 pub const VERSION: u32 = 7400;
 
 /// The creation time that [`FILE_ID`] and [`FOOTER_ID`] belong to. Readers of Autodesk check that they fit, so
@@ -91,13 +90,14 @@ struct Open {
 }
 
 /// Writes records into a buffer that it empties first.
-pub struct Writer<'a> {
-    out: &'a mut Vec<u8>,
+pub struct Writer {
+    out: Vec<u8>,
     open: Vec<Open>,
     deflate: Option<Deflate>,
 }
 
-struct Deflate {
+/// zlib, with its state.
+pub struct Deflate {
     state: Compress,
     /// Little-endian input, where it cannot be borrowed.
     plain: Vec<u8>,
@@ -109,18 +109,12 @@ impl Default for Deflate {
     }
 }
 
-thread_local! {
-    /// For the thread's next file: its tables are large.
-    static SPARE: Cell<Option<Deflate>> = const { Cell::new(None) };
-}
-
-impl<'a> Writer<'a> {
-    /// Starts a file in `out`. `compress`: longer arrays through zlib.
-    pub fn new(out: &'a mut Vec<u8>, compress: bool) -> Self {
+impl Writer {
+    /// Starts a file in `out`. With `deflate` longer arrays go through zlib.
+    pub fn new(mut out: Vec<u8>, deflate: Option<Deflate>) -> Self {
         out.clear();
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
-        let deflate = compress.then(|| SPARE.take().unwrap_or_default());
         Writer { out, open: Vec::new(), deflate }
     }
 
@@ -183,7 +177,7 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// See [`Writer::check`].
-    pub fn finish(mut self) -> Result<()> {
+    pub fn finish(mut self) -> Result<(Vec<u8>, Option<Deflate>)> {
         while !self.open.is_empty() {
             self.end();
         }
@@ -195,10 +189,8 @@ impl<'a> Writer<'a> {
         self.out.extend_from_slice(&VERSION.to_le_bytes());
         self.out.extend_from_slice(&[0; 120]);
         self.out.extend_from_slice(&END_MAGIC);
-        if let Some(deflate) = self.deflate.take() {
-            SPARE.set(Some(deflate));
-        }
-        self.check()
+        self.check()?;
+        Ok((self.out, self.deflate))
     }
 
     fn property(&mut self, letter: u8) {
@@ -263,7 +255,7 @@ impl<'a> Writer<'a> {
     /// An array property.
     pub fn array<T: Element>(&mut self, values: &[T]) -> &mut Self {
         self.property(T::LETTER);
-        encode(values, self.deflate.as_mut(), self.out);
+        encode(values, self.deflate.as_mut(), &mut self.out);
         self
     }
 
@@ -341,10 +333,10 @@ pub struct Template {
 
 impl Template {
     /// What `write` writes: one record.
-    pub fn new(write: impl FnOnce(&mut Writer<'_>)) -> Self {
-        let mut bytes = Vec::new();
-        let mut w = Writer::new(&mut bytes, false);
+    pub fn new(write: impl FnOnce(&mut Writer)) -> Self {
+        let mut w = Writer::new(Vec::new(), None);
         write(&mut w);
+        let mut bytes = w.out;
         let start = MAGIC.len() + 4;
         bytes.drain(..start);
         // The offsets in it count from its own start then.
@@ -385,7 +377,7 @@ impl Template {
     }
 }
 
-impl Writer<'_> {
+impl Writer {
     /// Writes the record of `template`. Returns where, for [`Writer::put`].
     pub fn stamp(&mut self, template: &Template) -> usize {
         self.close_properties();

@@ -1,17 +1,17 @@
-//! Tracks to curves of one number each: whole ticks, and Euler angles that stay on the source's way.
+//! Tracks to curves of one number each: whole ticks, and Euler angles that stay on the source's path.
 //!
 //! FBX plays a rotation as three curves of degrees, each linear between its keys; the source goes along the
-//! normalised line between quaternions. Between two keys the two ways part by about
+//! normalised line between quaternions. Between two keys the two paths part by about
 //!
 //! ```text
-//! |w'| / 8,  w' = the change of the Euler way's angular velocity over the interval
+//! |w'| / 8,  w' = the change of the Euler path's angular velocity over the interval
 //! |w'|^2 = dy^2 (dx^2 + 2 dx dz sin y + dz^2) + (dx dz cos y)^2
 //! ```
 //!
 //! with dx, dy, dz the steps of the angles (radians), plus what parts the normalised line from the great arc
 //! (at most 0.0042 angle^3). Most intervals of real clips are found good by a bound of that, which needs no
 //! trigonometry. The others get keys at steps that the same bound finds good; near the pole, where it says nothing, the
-//! two ways are compared at points between.
+//! two paths are compared at points between.
 //!
 //! Angles of the next key come from the key before by the angles between them (a short series, plain sums), so
 //! they are unrolled without search; where the step is large, or near the pole (y = +-90 degrees), from the
@@ -23,7 +23,7 @@ use glam::{DQuat, Quat, Vec3};
 
 use crate::model::{Interpolation, Timeline};
 
-/// Ticks in a second (notes, FBX 3.1).
+/// Ticks in a second (docs/formats/gltf-fbx.md, section 3.1).
 pub const TICKS_PER_S: i64 = 46_186_158_000;
 
 /// How long before a step the earlier value is keyed again: 1 ms. One tick would do for FBX itself, but readers
@@ -34,14 +34,15 @@ const STEP_TICKS: i64 = TICKS_PER_S / 1000;
 /// The part of the tolerance that one interval may use: the bound is the first term of a series, and what joints of a
 /// chain are off adds up.
 const MARGIN: f64 = 0.8;
-/// Larger steps of one angle are split: readers take one of half a turn or more for a flip (notes, 1.3 #17).
+/// Larger steps of one angle are split: readers take one of half a turn or more for a flip
+/// (docs/formats/gltf-fbx.md, section 1, row 17).
 const STEP_LIMIT: f64 = 175.0 * PI / 180.0;
 /// No interval of the source is split finer than into this many parts. At that the rotation moves less than
 /// 0.1 degrees in a part, so that nothing is gained by more.
 const FINEST: i64 = 4096;
 /// Angles (radians) past this start over: at 32 turns an f32 is right to 0.0005 degrees, and ever less after.
 const REWIND: f64 = 32.0 * TAU;
-/// Steps of the three angles, together (radians), up to which the ways part as the first terms of their series do.
+/// Steps of the three angles, together (radians), up to which the paths part as the first terms of their series do.
 const SHORT_STEP: f64 = 0.4;
 /// How far the normalised line and the great arc part at most, of the cube of the angle between their ends.
 const CUBIC: f64 = 0.0042;
@@ -189,7 +190,7 @@ impl Keys {
     }
 
     /// Rotations as degrees: `values[keys[i]]` at `ticks[i]`, unrolled from the angles `start` (radians) on,
-    /// with keys added where the way parts from the source's by more than `tolerance` (radians).
+    /// with keys added where the path parts from the source's by more than `tolerance` (radians).
     pub fn rotations(
         &mut self,
         ticks: &[i64],
@@ -206,52 +207,52 @@ impl Keys {
         self.reserve(ticks.len());
         let step = interpolation == Interpolation::Step;
         let tolerance = tolerance * MARGIN;
-        let mut way = Way { angles: start, ..Way::default() };
+        let mut path = EulerPath { angles: start, ..EulerPath::default() };
         let mut last: Option<(i64, DQuat)> = None;
         for (&tick, &key) in ticks.iter().zip(keys) {
             let raw = unit(values[(key as usize).min(values.len() - 1)]);
             let Some((last_tick, last_q)) = last else {
-                way.jump(Half::new(raw));
-                self.push(tick, way.degrees());
+                path.jump(Half::new(raw));
+                self.push(tick, path.degrees());
                 last = Some((tick, raw));
                 continue;
             };
-            if way.is_far() && tick - last_tick > 1 {
-                way.set(way.angles.map(|a| a - TAU * (a / TAU).round()));
-                self.push(last_tick + 1, way.degrees());
+            if path.is_far() && tick - last_tick > 1 {
+                path.set(path.angles.map(|a| a - TAU * (a / TAU).round()));
+                self.push(last_tick + 1, path.degrees());
                 self.added = true;
             }
             // A rotation has two quaternions; the source goes to the nearer one.
             let q = if raw.dot(last_q) < 0.0 { -raw } else { raw };
             if step {
-                let before = way.degrees();
-                way.go(Half::new(q));
-                if way.degrees() != before {
+                let before = path.degrees();
+                path.go(Half::new(q));
+                if path.degrees() != before {
                     self.push_hold(tick);
                 }
             } else {
-                let before = way;
-                let near = way.go(Half::new(q));
-                if !(near && way.bound(before.angles) <= tolerance) {
+                let before = path;
+                let near = path.go(Half::new(q));
+                if !(near && path.bound(before.angles) <= tolerance) {
                     let interval = Interval::new([last_tick, tick], [last_q, q], tolerance);
-                    way = self.fill(&interval, before);
+                    path = self.fill(&interval, before);
                 }
             }
-            self.push(tick, way.degrees());
+            self.push(tick, path.degrees());
             last = Some((tick, q));
         }
     }
 
-    /// Puts the keys between the ends of `interval` that keep the angles, which are those of `way` at its start, on
-    /// the source's way. Returns the way at its end.
+    /// Puts the keys between the ends of `interval` that keep the angles, which are those of `path` at its start, on
+    /// the source's path. Returns the path at its end.
     ///
     /// The gap goes with the square of a step's length, so that the gap of one step tells the length of the next.
-    fn fill(&mut self, interval: &Interval, mut way: Way) -> Way {
+    fn fill(&mut self, interval: &Interval, mut path: EulerPath) -> EulerPath {
         let shortest = ((interval.end - interval.start) / FINEST).max(1);
         // Behind the key of the source may stand that of rewound angles.
         let mut at = self.ticks.last().map_or(interval.start, |&t| t.max(interval.start));
-        let angles = self.leave_pole(interval, &mut at, way.angles);
-        way.set(angles);
+        let angles = self.leave_pole(interval, &mut at, path.angles);
+        path.set(angles);
         let mut length = interval.short_step().min(interval.end - at);
         loop {
             let left = interval.end - at;
@@ -260,9 +261,9 @@ impl Keys {
             let mut step = (left / parts.max(1)).max(shortest).min(left);
             let (next, gap) = loop {
                 let half = Half::new(interval.at(at + step));
-                let mut next = way;
+                let mut next = path;
                 let gap = if next.go_short(half) {
-                    next.bound(way.angles) + interval.hurry(at, step)
+                    next.bound(path.angles) + interval.uneven_motion(at, step)
                 } else {
                     f64::INFINITY
                 };
@@ -271,20 +272,20 @@ impl Keys {
                 }
                 if gap.is_infinite() || step <= shortest {
                     // Near the pole, or as far as it goes.
-                    step = interval.careful_step(at, step, way.angles, shortest);
-                    next = way;
+                    step = interval.careful_step(at, step, path.angles, shortest);
+                    next = path;
                     next.jump(Half::new(interval.at(at + step)));
                     break (next, interval.tolerance);
                 }
                 step = ((step as f64 * (interval.tolerance / gap).sqrt() * 0.98) as i64)
                     .clamp(shortest, step - 1);
             };
-            way = next;
+            path = next;
             at += step;
             if at >= interval.end {
-                return way;
+                return path;
             }
-            self.push(at, way.degrees());
+            self.push(at, path.degrees());
             self.added = true;
             let longer = (interval.tolerance / gap.max(interval.tolerance / 16.0)).sqrt();
             length = ((step as f64 * longer * 0.98) as i64).max(shortest);
@@ -294,7 +295,7 @@ impl Keys {
 
 impl Keys {
     /// At a pole the two other angles are one, however it is split between them. The key there took the split
-    /// that it came with; the way on needs the one that it leaves with, or the first keys behind would lie
+    /// that it came with; the path on needs the one that it leaves with, or the first keys behind would lie
     /// so near that readers take them for one. Both are keyed, a tick apart: the rotation is the same. Moves `at`
     /// to the last key, returns its angles.
     fn leave_pole(&mut self, interval: &Interval, at: &mut i64, angles: Angles) -> Angles {
@@ -334,7 +335,7 @@ pub fn vector(v: Vec3, rest: Vec3) -> [f32; 3] {
     } else {
         Vec3::ZERO
     };
-    // -0 + 0 = 0: one way to write zero, so that equal values have equal bits.
+    // -0 + 0 = 0: one form of zero, so that equal values have equal bits.
     (v + Vec3::ZERO).to_array()
 }
 
@@ -451,14 +452,14 @@ fn atan_short(r: f64) -> f64 {
 
 /// The angles of the key before, and how to go on from them.
 #[derive(Debug, Clone, Copy, Default)]
-struct Way {
+struct EulerPath {
     angles: Angles,
     half: Option<Half>,
     /// Whether the angles are the second solution: y runs against Y.
     second: bool,
 }
 
-impl Way {
+impl EulerPath {
     fn degrees(&self) -> [f32; 3] {
         degrees(self.angles)
     }
@@ -469,7 +470,7 @@ impl Way {
         self.half = Some(half);
     }
 
-    /// An upper bound of how far the ways part between the angles of the key before, `from`, and these, where they lie
+    /// An upper bound of how far the paths part between the angles of the key before, `from`, and these, where they lie
     /// near each other; infinite where they do not.
     #[inline]
     fn bound(&self, from: Angles) -> f64 {
@@ -534,7 +535,7 @@ fn cos_is_negative(a: f64) -> bool {
     (a - TAU * (a / TAU).round()).abs() > FRAC_PI_2
 }
 
-/// The source's way between two of its keys.
+/// The source's path between two of its keys.
 struct Interval {
     start: i64,
     end: i64,
@@ -543,7 +544,7 @@ struct Interval {
     tolerance: f64,
     /// 1 / (end - start).
     per_tick: f64,
-    /// 1 - cos w and sin w (1 - cos w) / 2, see [`Interval::hurry`].
+    /// 1 - cos w and sin w (1 - cos w) / 2, see [`Interval::uneven_motion`].
     bend: [f64; 2],
 }
 
@@ -576,7 +577,7 @@ impl Interval {
     /// With `w` the arc between the quaternions the line stands at `atan2(f sin w, 1 - f + f cos w)`, of which the second
     /// derivative is `2 sin w (1 - cos w) (1 - 2f) / d^4`, where `d` is the length of the line's quaternion; a rotation
     /// turns by twice that. An eighth of it, times the square of the step, is what it may be off.
-    fn hurry(&self, at: i64, step: i64) -> f64 {
+    fn uneven_motion(&self, at: i64, step: i64) -> f64 {
         let h = step as f64 * self.per_tick;
         let first = (at - self.start) as f64 * self.per_tick;
         let last = first + h;
@@ -588,7 +589,7 @@ impl Interval {
         twice * uneven * h * h / (squared * squared)
     }
 
-    /// The longest step from `at`, of `step` ticks at most, whose gap is good by comparison of the two ways.
+    /// The longest step from `at`, of `step` ticks at most, whose gap is good by comparison of the two paths.
     fn careful_step(&self, at: i64, mut step: i64, angles: Angles, shortest: i64) -> i64 {
         loop {
             let next = Half::new(self.at(at + step)).nearest(angles);
@@ -600,7 +601,7 @@ impl Interval {
         }
     }
 
-    /// Into how many parts the way of the angles between two ticks must be split: 1 where it is good.
+    /// Into how many parts the path of the angles between two ticks must be split: 1 where it is good.
     fn parts(&self, start: i64, end: i64, from: Angles, to: Angles) -> i64 {
         let step = [0, 1, 2].map(|i| to[i] - from[i]);
         if step.iter().any(|s| s.abs() > STEP_LIMIT) {

@@ -12,27 +12,28 @@
 //!
 //! Objects have running ids, so that the same input gives the same bytes.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use glam::{DMat4, DVec3, Quat, Vec3};
 
-use crate::convert::rig::fallback_name;
 use crate::error::{Error, Result};
-use crate::formats::fbx::Options;
-use crate::formats::fbx::binary::{CREATION_TIME, FILE_ID, Template, VERSION, Writer};
+use crate::formats::extras::animation_extras;
+use crate::formats::fbx::binary::{CREATION_TIME, Deflate, FILE_ID, Template, VERSION, Writer};
 use crate::formats::fbx::curves;
 use crate::formats::fbx::curves::{Angles, Keys, degrees, key_ticks, nearest_angles, ticks};
-use crate::formats::gltf::extras::animation_extras;
+use crate::formats::format::WriteOptions;
+use crate::formats::preview;
 use crate::formats::scene::{Animation, Channel, Path, Scene};
-use crate::formats::{buffers, preview};
+use crate::formats::workspace::Workspace;
+use crate::model::naming::fallback_name;
 use crate::model::{Clip, Interpolation, OtherTrack, Property, Skeleton, Trs, Values};
 
 const CREATOR: &str = concat!("anim2gltf ", env!("CARGO_PKG_VERSION"));
 /// Id of the document; objects count on from it. 0 is the root of the scene.
 const FIRST_ID: i64 = 1_000_000;
-/// Linear, with the bits beside it that Blender writes: Autodesk's readers want more than a bare 4 (notes, 3.2).
+/// Linear, with the bits beside it that Blender writes: Autodesk's readers want more than a bare 4
+/// (docs/formats/gltf-fbx.md, section 3.2).
 const LINEAR: i32 = 24836;
 /// Slopes and weights of a linear key: none, and the two default weights of a third (u16 / 10000).
 const LINEAR_DATA: [f32; 4] = [0.0, 0.0, f32::from_bits(0x0D05_0D05), 0.0];
@@ -43,7 +44,7 @@ const TIME_MODES: [(f64, i32); 8] =
     [(30.0, 6), (60.0, 3), (24.0, 11), (25.0, 10), (50.0, 4), (48.0, 5), (120.0, 1), (100.0, 2)];
 /// `TimeMode` of any other rate, which stands in `CustomFrameRate`.
 const CUSTOM_TIME_MODE: i32 = 14;
-/// How far (radians) each joint may turn off the source's way: `most`, and less where it carries others.
+/// How far (radians) each joint may turn off the source's path: `most`, and less where it carries others.
 ///
 /// A chain adds up what its joints are off. So each of the `n` joints of the longest chain through a joint gets
 /// its part of what `most` is worth at [`SHELL_M`], measured at the joint furthest from it that it carries: then
@@ -51,7 +52,7 @@ const CUSTOM_TIME_MODE: i32 = 14;
 /// lengths). Angles between dense keys are far within that; the keys that it adds are few.
 fn tolerances(rig: &Skeleton, most: f64) -> Vec<f64> {
     let joints = rig.joints();
-    let places: Vec<DVec3> = rig.rest_model().into_iter().map(|(_, t)| t).collect();
+    let positions: Vec<DVec3> = rig.rest_model().into_iter().map(|(_, t)| t).collect();
     let mut reach = vec![0.0f64; joints.len()];
     let mut above = vec![0usize; joints.len()];
     let mut below = vec![0usize; joints.len()];
@@ -59,7 +60,7 @@ fn tolerances(rig: &Skeleton, most: f64) -> Vec<f64> {
         above[i] = joint.parent.map_or(1, |p| above[p] + 1);
         let mut ancestor = joint.parent;
         while let Some(a) = ancestor {
-            reach[a] = reach[a].max(places[i].distance(places[a]));
+            reach[a] = reach[a].max(positions[i].distance(positions[a]));
             below[a] = below[a].max(above[i] - above[a]);
             ancestor = joints[a].parent;
         }
@@ -83,18 +84,21 @@ const PROPERTIES: [&str; 7] =
 const TO_PATH: u32 = 1;
 const TO_AXIS: u32 = 4;
 
-/// See [`crate::formats::fbx::write`].
-pub fn write(scene: &Scene<'_>, options: &Options, out: &mut Vec<u8>) -> Result<()> {
+/// `scene` as a file. The same scene gives the same bytes.
+///
+/// # Errors
+/// [`ErrorKind::Limit`](crate::ErrorKind) over 4 GiB; [`ErrorKind::Unsupported`](crate::ErrorKind) for a joint's
+/// track that holds numbers instead of vectors.
+pub fn write(scene: &Scene<'_>, options: &WriteOptions, workspace: &mut Workspace) -> Result<Vec<u8>> {
+    let (buffers, scratch) = workspace.parts::<Scratch>();
     let custom = custom_properties(scene);
     let mesh = options.preview_mesh.then(|| preview::build(scene.rig));
     let rest_angles: Vec<Angles> = scene.rig.joints().iter().map(|j| rest_angles(&j.rest)).collect();
     let moved = moved(scene);
     let size = expected_size(scene, &moved);
-    if out.capacity() < size {
-        buffers::give(std::mem::replace(out, buffers::take(size)));
-    }
+    let deflate = options.compress.then(|| scratch.deflate.take().unwrap_or_default());
     let mut document = Document {
-        w: Writer::new(out, options.compress),
+        w: Writer::new(buffers.take(size), deflate),
         scene,
         moved,
         constant_angles: rest_angles
@@ -103,12 +107,12 @@ pub fn write(scene: &Scene<'_>, options: &Options, out: &mut Vec<u8>) -> Result<
             .map(|(a, j)| (j.rest.rotation, degrees(*a)))
             .collect(),
         rest_angles,
-        tolerances: tolerances(scene.rig, options.tolerance_deg.max(0.001).to_radians()),
+        tolerances: tolerances(scene.rig, options.euler_tolerance_deg.max(0.001).to_radians()),
         next_id: FIRST_ID,
         properties: PROPERTIES.to_vec(),
         custom: &custom,
         rate_hz: rate_hz(scene),
-        scratch: SCRATCH.take(),
+        scratch,
     };
     document.scratch.connections.clear();
     document.header();
@@ -126,12 +130,15 @@ pub fn write(scene: &Scene<'_>, options: &Options, out: &mut Vec<u8>) -> Result<
     document.w.end();
     document.connections();
     document.takes();
-    SCRATCH.set(document.scratch);
-    document.w.finish()
+    let (out, deflate) = document.w.finish()?;
+    if deflate.is_some() {
+        scratch.deflate = deflate;
+    }
+    Ok(out)
 }
 
-struct Document<'a, 'o> {
-    w: Writer<'o>,
+struct Document<'a> {
+    w: Writer,
     scene: &'a Scene<'a>,
     /// See [`moved`].
     moved: Vec<bool>,
@@ -147,15 +154,10 @@ struct Document<'a, 'o> {
     properties: Vec<&'a str>,
     custom: &'a BTreeMap<String, Custom>,
     rate_hz: f64,
-    scratch: Scratch,
+    scratch: &'a mut Scratch,
 }
 
-thread_local! {
-    /// What the next file of the thread finds ready: fresh memory costs more than what is written into it.
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
-}
-
-/// Buffers that are used again.
+/// What the next file finds ready: fresh memory costs more than what is written into it.
 #[derive(Default)]
 struct Scratch {
     templates: Templates,
@@ -164,6 +166,8 @@ struct Scratch {
     /// Keys of the current clip's timelines: ticks, keys, and the encoded ticks in `blobs`.
     timelines: Vec<Option<TimelineKeys>>,
     blobs: Vec<u8>,
+    /// Its tables are large. `None` while a file is written.
+    deflate: Option<Deflate>,
 }
 
 struct TimelineKeys {
@@ -266,7 +270,7 @@ struct Custom {
     first: f64,
 }
 
-/// The user properties that curves of kept number tracks move, by name.
+/// The user properties that curves of number tracks without a joint property move, by name.
 fn custom_properties(scene: &Scene<'_>) -> BTreeMap<String, Custom> {
     let mut out = BTreeMap::new();
     for animation in &scene.animations {
@@ -282,10 +286,10 @@ fn custom_properties(scene: &Scene<'_>) -> BTreeMap<String, Custom> {
     out
 }
 
-/// The kept tracks of numbers: what the property is called, which track. Of equal names the first.
+/// The tracks of numbers that no joint property holds: what the property is called, which track. Of equal names the first.
 fn custom_tracks(rig: &Skeleton, animation: &Animation<'_>) -> BTreeMap<String, usize> {
     let mut out = BTreeMap::new();
-    for &i in &animation.kept {
+    for &i in &animation.extra_tracks {
         let track = &animation.clip.tracks[i];
         let (Property::Other(OtherTrack { number, name }), Values::Scalar(values)) =
             (track.target.property, &track.curve.values)
@@ -377,7 +381,7 @@ struct Templates {
 impl Default for Templates {
     fn default() -> Self {
         const LABELS: [&str; 3] = ["T", "R", "S"];
-        let one_key = |w: &mut Writer<'_>| write_curve(w, 0, Ticks::Plain(&[0]), &[0.0]);
+        let one_key = |w: &mut Writer| write_curve(w, 0, Ticks::Plain(&[0]), &[0.0]);
         Templates {
             one_key: Template::new(one_key),
             nodes: LABELS.map(|label| Template::new(|w| write_node(w, 0, label, [0.0; 3]))),
@@ -395,14 +399,14 @@ impl Default for Templates {
 
 impl Templates {
     /// What [`write_curve`] writes for a single key.
-    fn one_key(&self, w: &mut Writer<'_>, id: i64, tick: i64, value: f32) {
+    fn one_key(&self, w: &mut Writer, id: i64, tick: i64, value: f32) {
         let at = w.stamp(&self.one_key);
         put_key(w, &self.one_key, at, 0, id, value);
         w.put(at + self.one_key.first_number(CURVE_TIME), tick.to_le_bytes());
     }
 
     /// What [`write_curve`] writes.
-    fn curve(&self, w: &mut Writer<'_>, id: i64, ticks: Ticks<'_>, values: &[f32]) {
+    fn curve(&self, w: &mut Writer, id: i64, ticks: Ticks<'_>, values: &[f32]) {
         w.begin("AnimationCurve").i64(id).object_name("", "AnimCurve").string("");
         let at = w.stamp(&self.curve_head);
         let first = values.first().copied().map_or(0.0, f64::from);
@@ -414,14 +418,14 @@ impl Templates {
     }
 
     /// What [`write_node`] writes.
-    fn node(&self, w: &mut Writer<'_>, id: i64, path: Path, first: [f32; 3]) {
+    fn node(&self, w: &mut Writer, id: i64, path: Path, first: [f32; 3]) {
         let t = &self.nodes[path as usize];
         let at = w.stamp(t);
         put_node(w, t, at, id, first);
     }
 
     /// A node with its curves, which have one key at the begin; their ids follow the node's.
-    fn constant(&self, w: &mut Writer<'_>, id: i64, path: Path, value: [f32; 3]) {
+    fn constant(&self, w: &mut Writer, id: i64, path: Path, value: [f32; 3]) {
         let t = &self.constants[path as usize];
         let at = w.stamp(t);
         put_node(w, t, at, id, value);
@@ -440,7 +444,7 @@ const CURVE_DEFAULT: usize = 1;
 const CURVE_TIME: usize = 3;
 const CURVE_VALUES: usize = 4;
 
-fn put_node(w: &mut Writer<'_>, t: &Template, at: usize, id: i64, first: [f32; 3]) {
+fn put_node(w: &mut Writer, t: &Template, at: usize, id: i64, first: [f32; 3]) {
     w.put(at + t.value(0), id.to_le_bytes());
     for (i, value) in first.into_iter().enumerate() {
         w.put(at + t.last_value(NODE_FIRST + i, 8), f64::from(value).to_le_bytes());
@@ -448,7 +452,7 @@ fn put_node(w: &mut Writer<'_>, t: &Template, at: usize, id: i64, first: [f32; 3
 }
 
 /// Id and value of a curve of one key, which is record `curve` of `t`.
-fn put_key(w: &mut Writer<'_>, t: &Template, at: usize, curve: usize, id: i64, value: f32) {
+fn put_key(w: &mut Writer, t: &Template, at: usize, curve: usize, id: i64, value: f32) {
     w.put(at + t.value(curve), id.to_le_bytes());
     w.put(at + t.value(curve + CURVE_DEFAULT), f64::from(value).to_le_bytes());
     w.put(at + t.first_number(curve + CURVE_VALUES), value.to_le_bytes());
@@ -459,7 +463,7 @@ fn put_key(w: &mut Writer<'_>, t: &Template, at: usize, curve: usize, id: i64, v
 const CONNECTION_CHILD: usize = 4 + 2 + 1;
 
 /// A connection between two objects that are still to be put in; through `property` unless that is empty.
-fn write_connection(w: &mut Writer<'_>, property: &str) {
+fn write_connection(w: &mut Writer, property: &str) {
     let kind = if property.is_empty() { "OO" } else { "OP" };
     w.begin("C").string(kind).i64(0).i64(0);
     if !property.is_empty() {
@@ -469,7 +473,7 @@ fn write_connection(w: &mut Writer<'_>, property: &str) {
 }
 
 /// A curve node of three numbers.
-fn write_node(w: &mut Writer<'_>, id: i64, label: &str, first: [f32; 3]) {
+fn write_node(w: &mut Writer, id: i64, label: &str, first: [f32; 3]) {
     w.begin("AnimationCurveNode").i64(id).object_name(label, "AnimCurveNode").string("");
     w.begin("Properties70");
     for (name, value) in AXES.into_iter().zip(first) {
@@ -480,7 +484,7 @@ fn write_node(w: &mut Writer<'_>, id: i64, label: &str, first: [f32; 3]) {
 }
 
 /// A curve with linear keys. `values` is not empty.
-fn write_curve(w: &mut Writer<'_>, id: i64, ticks: Ticks<'_>, values: &[f32]) {
+fn write_curve(w: &mut Writer, id: i64, ticks: Ticks<'_>, values: &[f32]) {
     w.begin("AnimationCurve").i64(id).object_name("", "AnimCurve").string("");
     write_curve_head(w, values.first().copied().map_or(0.0, f64::from));
     write_keys(w, ticks, values);
@@ -488,12 +492,12 @@ fn write_curve(w: &mut Writer<'_>, id: i64, ticks: Ticks<'_>, values: &[f32]) {
     w.end();
 }
 
-fn write_curve_head(w: &mut Writer<'_>, first: f64) {
+fn write_curve_head(w: &mut Writer, first: f64) {
     w.begin("Default").f64(first).end();
     w.leaf_i32("KeyVer", 4008);
 }
 
-fn write_keys(w: &mut Writer<'_>, ticks: Ticks<'_>, values: &[f32]) {
+fn write_keys(w: &mut Writer, ticks: Ticks<'_>, values: &[f32]) {
     match ticks {
         Ticks::Plain(ticks) => w.leaf_array("KeyTime", ticks),
         Ticks::Encoded(blob) => w.begin("KeyTime").encoded(blob).end(),
@@ -502,13 +506,13 @@ fn write_keys(w: &mut Writer<'_>, ticks: Ticks<'_>, values: &[f32]) {
 }
 
 /// One set of flags for all keys.
-fn write_curve_tail(w: &mut Writer<'_>, keys: i32) {
+fn write_curve_tail(w: &mut Writer, keys: i32) {
     w.leaf_array("KeyAttrFlags", &[LINEAR]);
     w.leaf_array("KeyAttrDataFloat", &LINEAR_DATA);
     w.leaf_array("KeyAttrRefCount", &[keys]);
 }
 
-impl<'a> Document<'a, '_> {
+impl<'a> Document<'a> {
     fn id(&mut self) -> i64 {
         self.ids(1)
     }
@@ -695,7 +699,7 @@ impl<'a> Document<'a, '_> {
         Ok(models..models + joints.len() as i64)
     }
 
-    /// What FBX has no place for: the clips' extras as text, kept tracks of numbers as properties that curves
+    /// What FBX has no place for: the clips' extras as text, tracks of numbers as properties that curves
     /// move. They stand at the root joint.
     fn user_properties(&mut self) -> Result<()> {
         for animation in &self.scene.animations {
@@ -916,7 +920,7 @@ impl<'a> Document<'a, '_> {
             Some(i) if !keys.added => self.scratch.timelines[i].as_mut(),
             _ => None,
         };
-        let encode = |w: &mut Writer<'_>, blobs| w.encode(&keys.ticks, blobs);
+        let encode = |w: &mut Writer, blobs| w.encode(&keys.ticks, blobs);
         Ok(match known {
             Some(TimelineKeys { blob: Some(blob), .. }) => blob.clone(),
             Some(known) => {
@@ -928,7 +932,7 @@ impl<'a> Document<'a, '_> {
         })
     }
 
-    /// Curves of the user properties that kept tracks of numbers move.
+    /// Curves of the user properties that tracks of numbers move.
     fn custom_curves(&mut self, animation: &Animation<'_>, models: i64, layer: i64) {
         let clip = animation.clip;
         for (name, track) in custom_tracks(self.scene.rig, animation) {

@@ -10,7 +10,7 @@
 //! | pairs | VEC2: offsets and scales of texture coordinates | f32 |
 //!
 //! Times are shared by all channels that have equal keys; values by all channels that hold the same ones (single
-//! values mostly, and RAGE's thigh rolls, which follow their thighs).
+//! values mostly, and roll bones, which follow their limbs).
 
 use bytemuck::cast_slice;
 use glam::{Quat, Vec3};
@@ -20,10 +20,10 @@ use json::validation::{Checked::Valid, USize64};
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::error::Result;
-use crate::formats::buffers;
-use crate::formats::gltf::file::{Piece, put, put_floats};
+use crate::error::{Error, Result};
+use crate::formats::gltf::text::{Piece, put, put_floats};
 use crate::formats::preview::Mesh;
+use crate::formats::workspace::Buffers;
 use crate::model::{Clip, Track, Values};
 
 /// Number of an accessor.
@@ -219,7 +219,7 @@ impl Accessors {
     }
 
     /// Makes room for all keys of these clips at once, as if none were shared.
-    pub fn expect<'a>(&mut self, clips: impl Iterator<Item = &'a Clip>) {
+    pub fn expect<'a>(&mut self, clips: impl Iterator<Item = &'a Clip>, buffers: &mut Buffers) {
         let (mut times, mut quats, mut vec3s, mut tracks) = (0, 0, 0, 0);
         for clip in clips {
             times += clip.timelines.iter().map(|t| t.len() + 2).sum::<usize>();
@@ -232,25 +232,25 @@ impl Accessors {
                 }
             }
         }
-        self.reserve(View::Times, times * 4);
-        self.reserve(View::Quats, quats * 16);
-        self.reserve(View::Vec3s, vec3s * 12);
+        self.reserve(View::Times, times * 4, buffers);
+        self.reserve(View::Quats, quats * 16, buffers);
+        self.reserve(View::Vec3s, vec3s * 12, buffers);
         self.accessors.reserve(tracks);
         self.quat.reserve(tracks / 2);
         self.vec3.reserve(tracks / 8);
     }
 
-    fn reserve(&mut self, view: View, bytes: usize) {
+    fn reserve(&mut self, view: View, bytes: usize, buffers: &mut Buffers) {
         let view = &mut self.bytes[view as usize];
         if view.capacity() == 0 {
-            *view = buffers::take(bytes);
+            *view = buffers.take(bytes);
         }
         view.reserve(bytes);
     }
 
-    /// Lets the next document of this thread have the buffers.
-    pub fn recycle(self) {
-        self.bytes.into_iter().for_each(buffers::give);
+    /// Lets the next document have the buffers.
+    pub fn recycle(self, buffers: &mut Buffers) {
+        self.bytes.into_iter().for_each(|bytes| buffers.give(bytes));
     }
 
     /// Key times of a track, f32 seconds, strictly rising. Where rounding makes neighbours equal, the first of
@@ -430,7 +430,7 @@ impl Accessors {
     pub fn finish(&mut self, root: &mut json::Root) -> Result<()> {
         let total: usize = self.bytes.iter().map(|b| b.len().next_multiple_of(4)).sum();
         if u32::try_from(total).is_err() {
-            return Err(crate::formats::gltf::too_large(total));
+            return Err(too_large(total));
         }
         let mut offset = 0;
         for (i, bytes) in self.bytes.iter_mut().enumerate().filter(|(_, b)| !b.is_empty()) {
@@ -511,6 +511,15 @@ impl Accessors {
         }
         Ok(())
     }
+}
+
+/// The error of a file over 4 GiB.
+pub fn too_large(bytes: usize) -> Error {
+    Error::limit(
+        0,
+        format_args!("{bytes} bytes of output"),
+        "at most 4 GiB in a glTF file; use fewer clips a file",
+    )
 }
 
 fn put_bounds(out: &mut Vec<u8>, min: &[f32], max: &[f32]) -> serde_json::Result<()> {

@@ -1,47 +1,104 @@
 //! glTF 2.0: one scene, one skin, one animation a clip; as .glb or as .gltf with its .bin.
 //!
 //! A skin is what makes importers build an armature, so there always is one, with inverse bind matrices and no
-//! mesh (notes, glTF 0.1). Y up comes from permuting the values of every joint, which is exact and needs no
-//! extra node. Rotations are LINEAR (or STEP); CUBICSPLINE is never written.
+//! mesh (docs/formats/gltf-fbx.md, section 0, fact 1). Y up comes from permuting the values of every joint, which is
+//! exact and needs no extra node. Rotations are LINEAR (or STEP); CUBICSPLINE is never written.
 
 mod accessors;
-mod beside;
-pub(super) mod extras;
 mod file;
 mod layout;
+mod non_joint;
+mod text;
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use gltf_json as json;
 use json::validation::Checked::Valid;
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
-use crate::formats::buffers;
+use crate::formats::extras;
+use crate::formats::format::{BetweenKeys, Files, Format, WriteOptions};
 use crate::formats::scene::{Animation, Path, Scene};
+use crate::formats::workspace::{Buffers, Workspace};
 use crate::model::{Interpolation, Skeleton, Trs, Values};
 
-use accessors::{Accessors, y_up_quat, y_up_scale, y_up_vec3};
-use file::{List, put, put_floats, put_number};
+use accessors::{Accessors, too_large, y_up_quat, y_up_scale, y_up_vec3};
+use layout::one_container_a_line;
+use text::{List, put, put_floats, put_number};
 
-pub use layout::one_container_a_line;
+/// One binary glTF file.
+#[derive(Debug, Clone, Copy)]
+pub struct Glb;
 
-/// How a file is written.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Rotations as normalised i16 instead of f32 (at most about 0.0035 degrees off).
-    pub quantize_rotations: bool,
-    /// Adds a stick mesh, skinned to the joints ([`crate::formats::preview`]).
-    pub preview_mesh: bool,
+impl Format for Glb {
+    fn name(&self) -> &'static str {
+        "glb"
+    }
+
+    fn about(&self) -> &'static str {
+        "Binary glTF, one file"
+    }
+
+    fn between_keys(&self) -> BetweenKeys {
+        BetweenKeys::Slerp
+    }
+
+    fn write(
+        &self,
+        scene: &Scene<'_>,
+        _stem: &str,
+        options: &WriteOptions,
+        workspace: &mut Workspace,
+    ) -> Result<Files> {
+        let document = document(scene, options, workspace)?;
+        let glb = document.to_glb(workspace.buffers())?;
+        document.recycle(workspace.buffers());
+        Ok(vec![(self.extension(), glb)])
+    }
+}
+
+/// glTF text with its numbers in a .bin beside it.
+#[derive(Debug, Clone, Copy)]
+pub struct Gltf;
+
+impl Format for Gltf {
+    fn name(&self) -> &'static str {
+        "gltf"
+    }
+
+    fn about(&self) -> &'static str {
+        "glTF text with a .bin beside it"
+    }
+
+    fn companions(&self) -> &'static [&'static str] {
+        &["bin"]
+    }
+
+    fn between_keys(&self) -> BetweenKeys {
+        BetweenKeys::Slerp
+    }
+
+    fn write(
+        &self,
+        scene: &Scene<'_>,
+        stem: &str,
+        options: &WriteOptions,
+        workspace: &mut Workspace,
+    ) -> Result<Files> {
+        let mut document = document(scene, options, workspace)?;
+        let (text, bin) = document.text_and_bin(&format!("{stem}.bin"))?;
+        document.recycle(workspace.buffers());
+        Ok(vec![("bin", bin), (self.extension(), text.into_bytes())])
+    }
 }
 
 /// A document and its binary buffer.
 #[derive(Debug)]
-pub struct Document {
+struct Document {
     root: json::Root,
     /// The nodes before those of `root`: node i is joint i.
-    joints: Rc<Joints>,
+    joints: Arc<Joints>,
     animations: Vec<file::Animation>,
     accessors: Accessors,
 }
@@ -50,7 +107,8 @@ pub struct Document {
 ///
 /// # Errors
 /// [`ErrorKind::Limit`](crate::ErrorKind) where a buffer would exceed 4 GiB.
-pub fn document(scene: &Scene<'_>, options: &Options) -> Result<Document> {
+fn document(scene: &Scene<'_>, options: &WriteOptions, workspace: &mut Workspace) -> Result<Document> {
+    let (buffers, known) = workspace.parts::<Known>();
     let mut root = json::Root {
         asset: json::Asset {
             generator: Some(concat!("anim2gltf ", env!("CARGO_PKG_VERSION")).to_owned()),
@@ -59,16 +117,16 @@ pub fn document(scene: &Scene<'_>, options: &Options) -> Result<Document> {
         ..json::Root::default()
     };
     let mut accessors = Accessors::default();
-    accessors.expect(scene.animations.iter().map(|a| a.clip));
-    let joints = joints(scene, &mut root, &mut accessors).map_err(not_serialised)?;
+    accessors.expect(scene.animations.iter().map(|a| a.clip), buffers);
+    let joints = joints(scene, &mut root, &mut accessors, buffers, known).map_err(not_serialised)?;
     if options.preview_mesh {
         preview(scene.rig, &mut root, &mut accessors);
     }
-    let places = beside::put(&scene.beside, scene.rig.joints().len(), &mut root, &mut accessors);
+    let indices = non_joint::put(&scene.non_joints, scene.rig.joints().len(), &mut root, &mut accessors);
     let mut animations = Vec::with_capacity(scene.animations.len());
     for animation in &scene.animations {
-        let mut written = animate(scene.rig, animation, options, &mut accessors)?;
-        beside::animate(&scene.beside, &places, animation, &mut written, &mut accessors);
+        let mut written = animate(scene.rig, animation, options, &mut accessors, buffers)?;
+        non_joint::animate(&scene.non_joints, &indices, animation, &mut written, &mut accessors);
         animations.push(written);
     }
     if animations.iter().any(file::Animation::has_pointers) {
@@ -83,9 +141,9 @@ impl Document {
     ///
     /// # Errors
     /// [`ErrorKind::Limit`](crate::ErrorKind) over 4 GiB.
-    pub fn to_glb(&self) -> Result<Vec<u8>> {
+    fn to_glb(&self, buffers: &mut Buffers) -> Result<Vec<u8>> {
         let bin: usize = self.accessors.bin().map(<[u8]>::len).sum();
-        let mut out = buffers::take(self.text_size() + bin + 32);
+        let mut out = buffers.take(self.text_size() + bin + 32);
         out.extend_from_slice(b"glTF\x02\0\0\0\0\0\0\0\0\0\0\0JSON");
         self.write(&mut out)?;
         out.resize(out.len().next_multiple_of(4), b' ');
@@ -106,7 +164,7 @@ impl Document {
     ///
     /// # Errors
     /// None in practice: the document is made of numbers and strings.
-    pub fn to_gltf(mut self, bin_name: &str) -> Result<(String, Vec<u8>)> {
+    fn text_and_bin(&mut self, bin_name: &str) -> Result<(String, Vec<u8>)> {
         if let Some(buffer) = self.root.buffers.first_mut() {
             buffer.uri = Some(percent_encode(bin_name));
         }
@@ -116,13 +174,13 @@ impl Document {
         Ok((one_container_a_line(&compact), self.accessors.bin().collect::<Vec<_>>().concat()))
     }
 
-    /// Lets the next document of this thread have the buffers.
-    pub fn recycle(self) {
-        if let Some(joints) = Rc::into_inner(self.joints) {
-            buffers::give(joints.nodes.into_text());
+    /// Lets the next document have the buffers.
+    fn recycle(self, buffers: &mut Buffers) {
+        if let Some(joints) = Arc::into_inner(self.joints) {
+            buffers.give(joints.nodes.into_text());
         }
-        self.animations.into_iter().for_each(file::Animation::recycle);
-        self.accessors.recycle();
+        self.animations.into_iter().for_each(|animation| animation.recycle(buffers));
+        self.accessors.recycle(buffers);
     }
 
     /// Bytes of the JSON, about.
@@ -139,14 +197,6 @@ impl Document {
 
 fn not_serialised(e: serde_json::Error) -> Error {
     Error::unsupported(format!("the glTF document cannot be serialised: {e}"))
-}
-
-fn too_large(bytes: usize) -> Error {
-    Error::limit(
-        0,
-        format_args!("{bytes} bytes of output"),
-        "at most 4 GiB in a glTF file; use fewer clips a file",
-    )
 }
 
 /// A relative URI of one path segment (RFC 3986: everything but unreserved characters is encoded).
@@ -171,11 +221,15 @@ struct Joints {
     roots: Vec<u32>,
 }
 
-/// Shared rigs whose joints a thread keeps, at most.
+/// Shared rigs whose joints are kept, at most.
 const MAX_RIGS: usize = 16;
 
-thread_local! {
-    static JOINTS: RefCell<FxHashMap<u64, Rc<Joints>>> = RefCell::default();
+/// Text that a workspace keeps from file to file.
+#[derive(Debug, Default)]
+struct Known {
+    /// The joints of shared rigs. While a rig is held here no other one can have its address.
+    rigs: Vec<(Arc<Skeleton>, Arc<Joints>)>,
+    rests: Rests,
 }
 
 /// Nodes, scene and skin. Node i is joint i.
@@ -183,21 +237,25 @@ fn joints(
     scene: &Scene<'_>,
     root: &mut json::Root,
     accessors: &mut Accessors,
-) -> serde_json::Result<Rc<Joints>> {
+    buffers: &mut Buffers,
+    Known { rigs, rests }: &mut Known,
+) -> serde_json::Result<Arc<Joints>> {
     let rig = scene.rig;
-    let known = scene.shared_rig.and_then(|id| JOINTS.with_borrow(|all| all.get(&id).cloned()));
+    let shared = scene.shared_rig.as_ref();
+    let known = shared.and_then(|shared| rigs.iter().find(|(rig, _)| Arc::ptr_eq(rig, shared)));
     let joints = match known {
-        Some(joints) => joints,
-        None => Rc::new(Joints::new(rig)?),
-    };
-    if let Some(id) = scene.shared_rig {
-        JOINTS.with_borrow_mut(|all| {
-            if all.len() >= MAX_RIGS && !all.contains_key(&id) {
-                all.clear();
+        Some((_, joints)) => joints.clone(),
+        None => {
+            let joints = Arc::new(Joints::new(rig, buffers, rests)?);
+            if let Some(shared) = shared {
+                if rigs.len() >= MAX_RIGS {
+                    rigs.clear();
+                }
+                rigs.push((shared.clone(), joints.clone()));
             }
-            all.entry(id).or_insert_with(|| joints.clone());
-        });
-    }
+            joints
+        }
+    };
     let roots: Vec<json::Index<json::Node>> = joints.roots.iter().map(|i| json::Index::new(*i)).collect();
     root.skins.push(json::Skin {
         extensions: None,
@@ -213,7 +271,7 @@ fn joints(
 }
 
 impl Joints {
-    fn new(rig: &Skeleton) -> serde_json::Result<Self> {
+    fn new(rig: &Skeleton, buffers: &mut Buffers, rests: &mut Rests) -> serde_json::Result<Self> {
         let rest: Vec<Trs> = rig.joints().iter().map(|j| y_up(&j.rest)).collect();
         let mut children: Vec<Vec<u32>> = vec![Vec::new(); rest.len()];
         let mut roots = Vec::new();
@@ -223,7 +281,7 @@ impl Joints {
                 None => roots.push(i as u32),
             }
         }
-        let mut nodes = List::with_capacity(rest.len() * NODE_BYTES);
+        let mut nodes = List::with_capacity(rest.len() * NODE_BYTES, buffers);
         for ((joint, trs), children) in rig.joints().iter().zip(&rest).zip(children) {
             let out = nodes.next();
             let start = out.len();
@@ -238,7 +296,7 @@ impl Joints {
                 put(out, ",\"name\":");
                 serde_json::to_writer(&mut *out, name)?;
             }
-            put_rest(out, trs)?;
+            put_rest(out, trs, rests)?;
             // The first comma is the opening bracket.
             match out.get_mut(start) {
                 Some(comma) => *comma = b'{',
@@ -260,50 +318,46 @@ impl Joints {
     }
 }
 
-/// Rest poses whose text a thread keeps, at most.
+/// Rest poses whose text is kept, at most.
 const MAX_RESTS: usize = 1 << 13;
 
-thread_local! {
-    /// The text of rest poses: the files of a game have some skeletons, not one each.
-    static RESTS: RefCell<FxHashMap<[u32; 10], Box<[u8]>>> = RefCell::default();
-}
+/// The text of rest poses: the files of a game have some skeletons, not one each.
+type Rests = FxHashMap<[u32; 10], Box<[u8]>>;
 
 /// A node's transform, each part where it is not the default.
-fn put_rest(out: &mut Vec<u8>, trs: &Trs) -> serde_json::Result<()> {
+fn put_rest(out: &mut Vec<u8>, trs: &Trs, rests: &mut Rests) -> serde_json::Result<()> {
     let mut key = [0; 10];
     let values =
         trs.rotation.to_array().into_iter().chain(trs.scale.to_array()).chain(trs.translation.to_array());
     key.iter_mut().zip(values).for_each(|(key, value)| *key = value.to_bits());
-    RESTS.with_borrow_mut(|rests| {
-        if let Some(text) = rests.get(&key) {
-            out.extend_from_slice(text);
-            return Ok(());
-        }
-        let start = out.len();
-        if trs.rotation != glam::Quat::IDENTITY {
-            put(out, ",\"rotation\":");
-            put_floats(out, &trs.rotation.to_array())?;
-        }
-        if trs.scale != glam::Vec3::ONE {
-            put(out, ",\"scale\":");
-            put_floats(out, &trs.scale.to_array())?;
-        }
-        if trs.translation != glam::Vec3::ZERO {
-            put(out, ",\"translation\":");
-            put_floats(out, &trs.translation.to_array())?;
-        }
-        if rests.len() >= MAX_RESTS {
-            rests.clear();
-        }
-        rests.insert(key, out[start..].into());
-        Ok(())
-    })
+    if let Some(text) = rests.get(&key) {
+        out.extend_from_slice(text);
+        return Ok(());
+    }
+    let start = out.len();
+    if trs.rotation != glam::Quat::IDENTITY {
+        put(out, ",\"rotation\":");
+        put_floats(out, &trs.rotation.to_array())?;
+    }
+    if trs.scale != glam::Vec3::ONE {
+        put(out, ",\"scale\":");
+        put_floats(out, &trs.scale.to_array())?;
+    }
+    if trs.translation != glam::Vec3::ZERO {
+        put(out, ",\"translation\":");
+        put_floats(out, &trs.translation.to_array())?;
+    }
+    if rests.len() >= MAX_RESTS {
+        rests.clear();
+    }
+    rests.insert(key, out[start..].into());
+    Ok(())
 }
 
 /// Bytes of a node, about: with its name, rotation and translation.
 const NODE_BYTES: usize = 192;
 
-/// A stick mesh on the joints, in a node of its own beside them.
+/// A stick mesh on the joints, in a node of its own.
 fn preview(rig: &Skeleton, root: &mut json::Root, accessors: &mut Accessors) {
     use json::mesh::{Mode, Primitive, Semantic};
     let mesh = crate::formats::preview::build(rig);
@@ -353,15 +407,17 @@ fn y_up(trs: &Trs) -> Trs {
 fn animate(
     rig: &Skeleton,
     animation: &Animation<'_>,
-    options: &Options,
+    options: &WriteOptions,
     accessors: &mut Accessors,
+    buffers: &mut Buffers,
 ) -> Result<file::Animation> {
     let clip = animation.clip;
     accessors.begin_clip(clip);
     let mut out = file::Animation::new(
         animation.name.clone(),
         extras::animation_extras(animation).map_err(not_serialised)?,
-        animation.channels.len() + animation.beside.len(),
+        animation.channels.len() + animation.non_joint_channels.len(),
+        buffers,
     );
     for channel in &animation.channels {
         let hold = channel.hold_to_end.then_some(clip.length_s);

@@ -35,8 +35,8 @@ impl NameTable {
     }
 
     /// Adds the names of `text`, one a line; each stands for the CRC-32 of its exact bytes. Empty lines and a
-    /// carriage return at a line's end are passed over. A name whose CRC is known replaces the one that is there:
-    /// the user knows better.
+    /// carriage return at a line's end are skipped. A name replaces the built-in one of the same CRC,
+    /// because the user knows better.
     #[must_use]
     pub fn with_file(mut self, text: &str) -> Self {
         for name in text.trim_start_matches('\u{FEFF}').lines().filter(|name| !name.is_empty()) {
@@ -50,15 +50,15 @@ impl NameTable {
         self.names.get(&crc).map(|name| &**name)
     }
 
-    /// What to call a joint: its name, `bone_XXXXXXXX` where none is known, `root_motion`. `None` for a joint that no
-    /// Anvil file names.
+    /// The name of a joint: the known one, or `bone_XXXXXXXX`, or `root_motion`. `None` for a joint that no Anvil file
+    /// has.
     pub fn joint(&self, id: JointId) -> Option<Cow<'_, str>> {
         match id {
             JointId::RootMotion => Some(Cow::Borrowed("root_motion")),
             JointId::Crc32(crc) => {
                 Some(self.get(crc).map_or_else(|| format!("bone_{crc:08X}").into(), Cow::from))
             }
-            JointId::RageTag(_) | JointId::Camera(_) | JointId::Texture(_) => None,
+            JointId::BoneTag(_) | JointId::Camera(_) | JointId::Texture(_) => None,
         }
     }
 
@@ -85,7 +85,7 @@ mod tests {
         for (crc, name) in &table.names {
             assert_eq!(crc32fast::hash(name.as_bytes()), *crc, "{name}");
         }
-        // Known from the notes: the bone that holds the pelvis height.
+        // docs/formats/anvil.md, section 4.2: the bone that holds the pelvis height.
         assert_eq!(table.get(0x2C52_CBB0), Some("Reference"));
     }
 
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(table.joint(JointId::Crc32(crc)).unwrap(), "Board Nose");
         assert_eq!(table.get(crc32fast::hash(b"BoardTail")), Some("BoardTail"));
         assert_eq!(table.joint(JointId::RootMotion).unwrap(), "root_motion");
-        assert_eq!(table.joint(JointId::RageTag(1)), None);
+        assert_eq!(table.joint(JointId::BoneTag(1)), None);
         assert_eq!(table.joint(JointId::Crc32(0x0000_00AB)).unwrap(), "bone_000000AB");
     }
 }

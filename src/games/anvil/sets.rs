@@ -23,8 +23,17 @@ pub struct AnimSet {
 
 /// Decodes an AnimSet.
 ///
-/// Body, little-endian (seed, AnimSet): u8 managed, u32 id, u32 class 31984F55, u32 0, u32 count, the pairs (u32 id,
-/// u32 class 9DE9A987, u32, u32), u8 0 or 1; to the exact end.
+/// Body, little-endian, to the exact end:
+///
+/// | Offset | Size | Type | Field | Source |
+/// |---|---|---|---|---|
+/// | 0x0 | 1 | u8 | managed | anvil.md 4.7 |
+/// | 0x1 | 4 | u32 | id | anvil.md 4.7 |
+/// | 0x5 | 4 | u32 | class 31984F55 | anvil.md 4.7 |
+/// | 0x9 | 4 | u32 | 0 | anvil.md 4.7 |
+/// | 0xD | 4 | u32 | pair count n | anvil.md 4.7 |
+/// | 0x11 | 16n | pairs | u32 id, u32 class 9DE9A987 (AnimPair), u32 and u32 id of an Animation | anvil.md 4.7 |
+/// | 0x11+16n | 1 | u8 | 0 or 1 | anvil.md 4.7 |
 ///
 /// # Errors
 /// A body that departs from this.
@@ -75,9 +84,17 @@ fn decode(object: &Object) -> Result<AnimSet> {
 
 /// The clips that an Entity's AnimComponents name, in order, without repeats; empty where it has none.
 ///
-/// An AnimComponent (seed, Entity use) is an embedded object: u64 id, u32 class 8C8AA19D, four base bytes, u32 count
-/// and as many ten-byte references: 1, a mode, u64 ClassID; or 3 and nine zeros for none. Entities are not read as a
-/// whole: each place with the class word counts whose references all have that form.
+/// An AnimComponent is an embedded object:
+///
+/// | Offset | Size | Type | Field | Source |
+/// |---|---|---|---|---|
+/// | 0x0 | 8 | u64 | id | anvil.md 4.8 |
+/// | 0x8 | 4 | u32 | class 8C8AA19D | anvil.md 4.8 |
+/// | 0xC | 4 | u8[4] | not known | anvil.md 4.8 |
+/// | 0x10 | 4 | u32 | reference count n | anvil.md 4.8 |
+/// | 0x14 | 10n | references | u8 1, u8 mode, u64 ClassID; or u8 3 and nine zeros for none | anvil.md 2.5.1 |
+///
+/// Entities are not read as a whole. A class word counts as an AnimComponent if all its references have that form.
 pub fn entity_clips(object: &Object) -> Vec<u64> {
     let mut clips = Vec::new();
     let mut seen = HashSet::new();

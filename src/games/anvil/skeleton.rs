@@ -16,31 +16,31 @@ const POSITION_M: f64 = 1e-4;
 const ROTATION: f64 = 1e-5;
 /// How far behind its parent a bone's transforms are looked for, in bytes: room for a mirror pointer and for
 /// fields that these games may have added.
-const DRIFT: usize = 64;
+const MAX_GAP: usize = 64;
 /// Bytes of the transforms: global position and rotation, local position and rotation, four f32 each.
-const TRANSFORMS: usize = 64;
+const TRANSFORMS_SIZE: usize = 64;
 
 /// Decodes a Skeleton.
 ///
-/// Only older and newer games of the engine are documented (notes 5), so bones are found by what must hold in any
-/// of them and not by the sizes of what stands between:
+/// Only older and newer games of the engine are documented (docs/formats/anvil.md, section 5), so bones are found by
+/// what must hold in any of them and not by the sizes of what stands between:
 ///
-/// | Field | 64-bit ids | 32-bit ids |
-/// |---|---|---|
-/// | bone count | u32 right before the first bone | the same |
-/// | begin of a bone | u8 0 | the same |
-/// | object id | u64 | u32 |
-/// | class | 95741049 | the same |
-/// | bone | u32 CRC-32 of the name | the same |
-/// | parent | u8 3 (none), or u8 2 or 1 and u64 id of an earlier bone | u8 3, or u8 2 or 1 and u32 |
-/// | between | mirror pointer | u8 0, u32 id, class 6350E5A6 |
-/// | global | vec4 position, quaternion x, y, z, w | the same |
-/// | local | vec4 position, quaternion x, y, z, w | the same |
-/// | rest | priorities, modifiers, dependencies, ... | modifiers, index, descendants |
+/// | Order | Size, 64-bit and 32-bit ids | Field | Unit | Source |
+/// |---|---|---|---|---|
+/// | before the first bone | 4 | u32 bone count | | anvil.md 5.1, 5.2 |
+/// | 1 | 1 | u8 0, begin of a bone | | anvil.md 5.4 |
+/// | 2 | 8, 4 | object id | | anvil.md 5.4 |
+/// | 3 | 4 | u32 class 95741049 | | anvil.md 5.4 |
+/// | 4 | 4 | u32 CRC-32 of the bone's name | | anvil.md 5.4 |
+/// | 5 | 1, or 9 and 5 | parent: u8 3 (none), or u8 2 or 1 and the id of an earlier bone | | anvil.md 5.4 |
+/// | 6 | any | mirror pointer; with 32-bit ids u8 0, u32 id, class 6350E5A6 | | anvil.md 5.1, 5.2 |
+/// | 7 | 32 | global: position f32 x 4, quaternion x, y, z, w | m | anvil.md 5.4 |
+/// | 8 | 32 | local: position f32 x 4, quaternion x, y, z, w | m | anvil.md 5.4 |
+/// | 9 | any | modifiers and others, not read | | anvil.md 5.1, 5.2 |
 ///
-/// A bone counts when `parent.global o local == global` to float precision (for a root `global == local`) with unit
-/// quaternions; the class word anywhere else is passed over. The whole counts when as many bones were proven as the
-/// skeleton says it has and one of them, the first, is the root. Joints have no names: the file holds none.
+/// A bone is accepted when `parent.global o local == global` to float precision (for a root `global == local`) with
+/// unit quaternions. The class word anywhere else is passed over. The skeleton is accepted when as many bones were
+/// accepted as it says it has and the first of them is the only root. Joints have no names: the file holds none.
 ///
 /// # Errors
 /// A body of which that cannot be proven, with the reason.
@@ -78,7 +78,7 @@ pub fn read(object: &Object) -> Result<Skeleton> {
             }
         }
     }
-    // Why the numbers do not agree: the first place that looked like a bone and was none.
+    // Why the numbers do not agree: the first candidate that was refused.
     let why = refused.map_or(String::new(), |(at, reason)| {
         format!(" (not proven: the one at 0x{:X}, {reason})", object.body_offset + at as u64)
     });
@@ -117,19 +117,19 @@ fn read_bone(
     bones: &[Bone],
     by_id: &HashMap<u64, usize>,
 ) -> std::result::Result<(u64, Bone, usize), &'static str> {
-    const SHORT: &str = "the body ends inside it";
+    const ENDS_INSIDE: &str = "the body ends inside it";
     let id_at = word.checked_sub(id_size).ok_or("no room for an id before it")?;
     if id_at == 0 || body[id_at - 1] != 0 {
         return Err("no begin byte 0 before its id");
     }
     let id = read_id(&body[id_at..word]);
     let mut c = Cursor::new(body, 0);
-    c.seek(word + 4, "bone").map_err(|_| SHORT)?;
-    let crc = c.u32("bone").map_err(|_| SHORT)?;
-    let parent = match c.u8("parent").map_err(|_| SHORT)? {
+    c.seek(word + 4, "bone").map_err(|_| ENDS_INSIDE)?;
+    let crc = c.u32("bone").map_err(|_| ENDS_INSIDE)?;
+    let parent = match c.u8("parent").map_err(|_| ENDS_INSIDE)? {
         3 => None,
         1 | 2 => {
-            let id = read_id(c.take(id_size, "parent").map_err(|_| SHORT)?);
+            let id = read_id(c.take(id_size, "parent").map_err(|_| ENDS_INSIDE)?);
             Some(*by_id.get(&id).ok_or("its parent is no earlier bone")?)
         }
         _ => return Err("its parent is no pointer to a bone"),
@@ -137,13 +137,13 @@ fn read_bone(
     let parent_global = parent.map(|p| (bones[p].rotation, bones[p].position));
     let at = c.position();
     // Not into the next bone, whose transforms would do for a false class word here.
-    let window = &body[..body.len().min(at + DRIFT + TRANSFORMS)];
+    let window = &body[..body.len().min(at + MAX_GAP + TRANSFORMS_SIZE)];
     let limit = find_word(window, at, class::BONE).unwrap_or(window.len());
-    for start in at..(limit + 1).saturating_sub(TRANSFORMS) {
-        let Some(bytes) = body.get(start..start + TRANSFORMS) else { break };
-        if let Some((trs, rotation, position)) = proven(bytes, parent_global) {
+    for start in at..(limit + 1).saturating_sub(TRANSFORMS_SIZE) {
+        let Some(bytes) = body.get(start..start + TRANSFORMS_SIZE) else { break };
+        if let Some((trs, rotation, position)) = verified_transforms(bytes, parent_global) {
             let joint = Joint { id: JointId::Crc32(crc), name: None, parent, rest: trs };
-            return Ok((id, Bone { joint, rotation, position }, start + TRANSFORMS));
+            return Ok((id, Bone { joint, rotation, position }, start + TRANSFORMS_SIZE));
         }
     }
     Err("no transforms in it with parent.global o local == global")
@@ -154,7 +154,7 @@ fn read_id(bytes: &[u8]) -> u64 {
 }
 
 /// The local transform and the global rotation and position, where the 64 bytes are both and agree.
-fn proven(bytes: &[u8], parent: Option<(DQuat, DVec3)>) -> Option<(Trs, DQuat, DVec3)> {
+fn verified_transforms(bytes: &[u8], parent: Option<(DQuat, DVec3)>) -> Option<(Trs, DQuat, DVec3)> {
     let mut f = [0f32; 16];
     for (value, bytes) in f.iter_mut().zip(bytes.as_chunks::<4>().0) {
         *value = f32::from_le_bytes(*bytes);

@@ -7,3 +7,6 @@ pub mod open;
 mod rest_pose;
 pub mod scene;
 pub mod skeleton;
+
+/// Endings of the files that are read, with the dot.
+pub const ENDINGS: &[&str] = &[".glb", ".gltf", ".fbx"];

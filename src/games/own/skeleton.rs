@@ -23,22 +23,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::games::own::rest_pose;
 use crate::games::own::scene::{Content, Format, ImportedScene, NodeKind};
 use crate::games::own::{fbx, open};
-use crate::model::{Joint, JointId, Skeleton, SkeletonFile, Trs};
+use crate::model::{Joint, Skeleton, SkeletonFile, Trs};
+use crate::source::JointScheme;
 
 /// Whether a file of these first bytes is one of this module's formats: glTF or binary FBX.
 pub fn is_readable(bytes: &[u8]) -> bool {
     let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).trim_ascii_start();
     bytes.starts_with(b"glTF") || text.starts_with(b"{") || bytes.starts_with(fbx::MAGIC)
-}
-
-/// What a game knows of joints by their names: names are all that these formats give.
-#[derive(Clone, Copy)]
-pub struct JointNames<'a> {
-    /// The joint-id scheme: what tracks call the joint of a name.
-    pub id: &'a dyn Fn(&str) -> JointId,
-    /// The rest pose that the game's own joint of a name is known to have (Z up, metres). It tells how a tool
-    /// turned the file.
-    pub rest: &'a dyn Fn(&str) -> Option<Trs>,
 }
 
 /// Reads a skeleton. `name` is what it is called in the report; `load` gives the bytes of the files that a .gltf
@@ -49,7 +40,7 @@ pub struct JointNames<'a> {
 pub fn read(
     bytes: &[u8],
     name: &str,
-    names: JointNames<'_>,
+    names: &dyn JointScheme,
     load: &mut dyn FnMut(&str, usize) -> Result<Vec<u8>>,
 ) -> Result<SkeletonFile> {
     skeleton_of(&open::read(bytes, Content::Skeleton, load)?, name, names)
@@ -59,7 +50,7 @@ pub fn read(
 ///
 /// # Errors
 /// Malformed: a transform that is no number. Unsupported: no joint.
-pub fn skeleton_of(scene: &ImportedScene, name: &str, names: JointNames<'_>) -> Result<SkeletonFile> {
+pub fn skeleton_of(scene: &ImportedScene, name: &str, names: &dyn JointScheme) -> Result<SkeletonFile> {
     let nodes = &scene.joints;
     for node in nodes {
         let Trs { translation, rotation, scale } = node.file.transform;
@@ -144,7 +135,7 @@ pub fn skeleton_of(scene: &ImportedScene, name: &str, names: JointNames<'_>) -> 
             },
             (Turn::TopJoints, Some(_)) | (Turn::NoJoint, _) => joint.rest,
         };
-        let id = (names.id)(&joint.name);
+        let id = names.joint_id(&joint.name);
         Joint { id, name: Some(joint.name).filter(|n| !n.is_empty()), parent: joint.parent, rest }
     });
     Ok(SkeletonFile { skeleton: Skeleton::new(name, joints.collect())?, notes })
@@ -227,7 +218,7 @@ fn in_metres(joints: &mut [FileJoint], notes: &mut Vec<String>) {
     }
 }
 
-fn turn(scene: &ImportedScene, joints: &[FileJoint], is_turned_above: bool, names: JointNames<'_>) -> Turn {
+fn turn(scene: &ImportedScene, joints: &[FileJoint], is_turned_above: bool, names: &dyn JointScheme) -> Turn {
     let likely = match scene.format {
         _ if scene.is_z_up => return Turn::NoJoint,
         Format::Gltf if scene.writer.contains("anim2gltf") => return Turn::EveryJoint,
@@ -265,11 +256,11 @@ fn is_z_up_node(q: Quat) -> bool {
 
 /// The turn under which the rest pose fits the known one, where at least four of its joints below the top are
 /// there, one way fits twice as well as the other and well at all.
-fn fitting_turn(joints: &[FileJoint], names: JointNames<'_>) -> Option<Turn> {
+fn fitting_turn(joints: &[FileJoint], names: &dyn JointScheme) -> Option<Turn> {
     let mut count = 0;
     let (mut every, mut top) = (0.0, 0.0);
     for joint in joints.iter().filter(|j| j.parent.is_some()) {
-        let Some(known) = (names.rest)(&joint.name) else { continue };
+        let Some(known) = names.known_rest(&joint.name) else { continue };
         // Metres and half radians: a bone is some decimetres long, so both weigh alike.
         let miss = |t: &Trs| {
             let turn = 1.0 - f64::from(t.rotation.dot(known.rotation)).abs().min(1.0);

@@ -1,5 +1,5 @@
 //! Cutscenes: the dictionaries `name-0`, `name-1`, ... of one folder are sections of one, and what they hold of an
-//! actor is one animation (notes, RAGE 7).
+//! actor is one animation (docs/formats/rage.md, section 7).
 //!
 //! The sections are taken in the order of their numbers, each from where the former ended; a section lasts as long
 //! as its longest clip. A clip's actor is its name without `-N`, and without `_dual` before it unless a section has
@@ -7,190 +7,39 @@
 //! where a section has no track, or no clip of an actor, the last values hold (the first ones before the first).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
-use xxhash_rust::xxh3::xxh3_128;
 
-use crate::error::{Error, Result};
 use crate::games::rage::names as rage;
 use crate::model::{
-    Clip, ClipId, Clock, Curve, EDGE_S, Event, Positions, Property, Target, Timeline, Track, Values, Window,
+    Clip, ClipId, Clock, Curve, EDGE_S, Event, Positions, Property, Target, Timeline, Track, Values, Warning,
+    WarningKind, Window,
 };
-use crate::source::find;
-use crate::source::find::{Input, Kind};
-use crate::source::work;
-use crate::source::work::{Content, Item, Read, Source, Unit};
-
 /// How long before a border the last value of a section is repeated, seconds: what jumps there jumps within this,
 /// and not over a frame. f32 seconds tell it from the border up to two hours.
 const HOLD_S: f64 = 1e-3;
 /// Two key rates that differ by less than this, relatively, are one: f32 durations.
 const SAME_RATE: f64 = 1e-5;
 
-/// A section of a cutscene that is read and not yet decoded.
-#[derive(Debug)]
-pub struct Section {
-    /// Its number.
-    pub number: u32,
-    /// Its dictionary.
-    pub item: Item,
-    /// What its clips say of where they come from.
-    pub source: String,
-    /// Its file, for errors.
-    pub file: PathBuf,
-}
-
-/// Which units are sections of which cutscene.
-#[derive(Debug, Default)]
-pub struct Cutscenes {
-    /// By input and entry: number of the cutscene, number of the section.
-    units: FxHashMap<(usize, usize), (usize, u32)>,
-    names: Vec<String>,
-}
-
-impl Cutscenes {
-    /// Finds the sections among `units` and moves those of one cutscene together, in the order of their numbers, to
-    /// where the first of them stood. Of two files of one number the later stays alone.
-    pub fn find(inputs: &[Input], sources: &[Option<Source>], units: &mut Vec<Unit>) -> Self {
-        let mut out = Cutscenes::default();
-        let mut numbers: FxHashMap<(PathBuf, String), usize> = FxHashMap::default();
-        let mut sections: Vec<BTreeMap<u32, Unit>> = Vec::new();
-        let mut order: Vec<Result<Unit, usize>> = Vec::new();
-        for unit in units.drain(..) {
-            let place = place(inputs, sources, &unit);
-            let section = place.as_ref().and_then(|(folder, stem)| Some((folder, split(stem)?)));
-            let Some((folder, (name, number))) = section else {
-                order.push(Ok(unit));
-                continue;
-            };
-            let next = out.names.len();
-            let cutscene = *numbers.entry((folder.clone(), name.to_lowercase())).or_insert(next);
-            if cutscene == next {
-                out.names.push(name.to_owned());
-                sections.push(BTreeMap::new());
-                order.push(Err(cutscene));
-            }
-            if sections[cutscene].contains_key(&number) {
-                order.push(Ok(unit));
-                continue;
-            }
-            out.units.insert((unit.input, unit.entry), (cutscene, number));
-            sections[cutscene].insert(number, unit);
-        }
-        for place in order {
-            match place {
-                Ok(unit) => units.push(unit),
-                Err(cutscene) => units.extend(std::mem::take(&mut sections[cutscene]).into_values()),
-            }
-        }
-        out
-    }
-
-    /// The cutscene of a unit (by input and entry) and its section's number.
-    pub fn of(&self, input: usize, entry: usize) -> Option<(usize, u32)> {
-        self.units.get(&(input, entry)).copied()
-    }
-
-    /// One item that stands for all `sections` of a cutscene; its source. `sections` is not empty.
-    pub fn item(&self, cutscene: usize, sections: &[Section]) -> Option<(Item, String)> {
-        let first = sections.first()?;
-        let name = self.names[cutscene].clone();
-        let hashes: Vec<u8> = sections
-            .iter()
-            .flat_map(|s| s.number.to_le_bytes().into_iter().chain(s.item.hash.to_le_bytes()))
-            .collect();
-        let numbers: Vec<String> = sections.iter().map(|s| s.number.to_string()).collect();
-        let source = match first.source.rfind(&format!("{name}-")) {
-            Some(at) if numbers.len() > 1 => {
-                let behind = &first.source[at + name.len() + 1..];
-                let end = behind.trim_start_matches(|c: char| c.is_ascii_digit());
-                format!("{}{name}-{{{}}}{end}", &first.source[..at], numbers.join(","))
-            }
-            _ => first.source.clone(),
-        };
-        let item = Item {
-            input: first.item.input,
-            entry: first.item.entry.clone(),
-            name,
-            inside: first.item.inside.clone(),
-            id: 0,
-            hash: xxh3_128(&hashes),
-            content: Content::Dictionary(Vec::new()),
-        };
-        Some((item, source))
-    }
-}
-
-/// The folder of a dictionary (of an archive too) and its name without extension; `None` for anything else.
-fn place(inputs: &[Input], sources: &[Option<Source>], unit: &Unit) -> Option<(PathBuf, String)> {
-    let input = &inputs[unit.input];
-    match &sources[unit.input] {
-        Some(Source::Dictionary) if input.kind == Kind::Ycd => {
-            Some((input.path.parent()?.to_owned(), input.stem().to_owned()))
-        }
-        Some(Source::Rpf { entries, .. }) => {
-            let path = &entries[unit.entry].path;
-            let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-            Some((input.path.join(folder), find::stem(name).to_owned()))
-        }
-        _ => None,
-    }
-}
-
 /// `name-N` to name and N.
-fn split(stem: &str) -> Option<(&str, u32)> {
+pub fn section_of(stem: &str) -> Option<(&str, u32)> {
     let (name, number) = stem.rsplit_once('-')?;
     let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
     (digits && !name.is_empty()).then_some(())?;
     Some((name, number.parse().ok()?))
 }
 
-/// Reads all sections and joins them.
-///
-/// # Errors
-/// Where no section can be read. A section that cannot be goes to [`Read::errors`].
-pub fn read(sections: &[Section], source: &str) -> Result<Read> {
-    let mut out = Read::default();
-    let mut read: Vec<Part> = Vec::with_capacity(sections.len());
+/// Joins the clips of sections, each with its number, in the order of the numbers.
+pub fn join(sections: Vec<(u32, Vec<Clip>)>, source: &str) -> Vec<Clip> {
     let mut start_s = 0.0;
-    let mut missing: BTreeSet<u32> = BTreeSet::new();
-    let mut expected = 0;
-    for section in sections {
-        // A stray number must not name thousands of missing ones.
-        missing.extend((expected..section.number).take(100));
-        expected = section.number + 1;
-        match work::read(&section.item, &section.source) {
-            Ok(part) => {
-                let errors = part.errors.into_iter().map(|e| e.in_file(&section.file));
-                out.errors.extend(errors);
-                out.notes.extend(part.notes.into_iter().map(|n| format!("{n} (section {})", section.number)));
-                let length_s = part.clips.iter().map(|c| c.length_s).fold(0.0, f64::max);
-                read.push(Part { number: section.number, start_s, clips: part.clips });
-                start_s += length_s;
-            }
-            Err(e) => {
-                missing.insert(section.number);
-                out.errors.push(e.in_file(&section.file));
-            }
-        }
+    let mut parts = Vec::with_capacity(sections.len());
+    for (number, clips) in sections {
+        let length_s = clips.iter().map(|c| c.length_s).fold(0.0, f64::max);
+        parts.push(Part { number, start_s, clips });
+        start_s += length_s;
     }
-    if read.is_empty() {
-        return Err(out.errors.pop().unwrap_or_else(|| Error::unsupported("a cutscene without sections")));
-    }
-    let list = |numbers: &mut dyn Iterator<Item = u32>| {
-        numbers.map(|n| n.to_string()).collect::<Vec<String>>().join(", ")
-    };
-    out.notes.push(format!("joined sections {}", list(&mut read.iter().map(|p| p.number))));
-    if !missing.is_empty() {
-        out.notes.push(format!(
-            "sections that are missing, so that the next ones begin where those before them end: {}",
-            list(&mut missing.into_iter())
-        ));
-    }
-    out.clips = join(&read, start_s, source);
-    Ok(out)
+    join_parts(&parts, start_s, source)
 }
 
 /// A decoded section.
@@ -202,14 +51,14 @@ struct Part {
 
 /// Whose clip it is, and the same without `_dual` where that stands.
 fn actor(clip: &Clip, number: u32) -> (&str, Option<&str>) {
-    let name = match split(&clip.short_name) {
+    let name = match section_of(&clip.short_name) {
         Some((name, n)) if n == number => name,
         _ => &clip.short_name,
     };
     (name, name.strip_suffix("_dual").filter(|n| !n.is_empty()))
 }
 
-fn join(parts: &[Part], length_s: f64, source: &str) -> Vec<Clip> {
+fn join_parts(parts: &[Part], length_s: f64, source: &str) -> Vec<Clip> {
     // Actors that have both forms in one section.
     let mut both: BTreeSet<&str> = BTreeSet::new();
     for part in parts {
@@ -232,6 +81,15 @@ fn join(parts: &[Part], length_s: f64, source: &str) -> Vec<Clip> {
     }
     actors.into_iter().map(|(name, clips)| one_actor(name, &clips, parts, length_s, source)).collect()
 }
+
+static SECTIONS_ABSENT: WarningKind = WarningKind {
+    code: "cutscene-sections-absent",
+    text: "no clip in sections, where its pose holds: {sections}",
+};
+static TRACKS_PART_TIME: WarningKind = WarningKind {
+    code: "cutscene-tracks-part-time",
+    text: "{tracks} tracks are not in all sections: there their values hold",
+};
 
 fn one_actor(name: String, clips: &[(&Part, &Clip)], parts: &[Part], length_s: f64, source: &str) -> Clip {
     let (_, first) = clips[0];
@@ -273,7 +131,8 @@ fn one_actor(name: String, clips: &[(&Part, &Clip)], parts: &[Part], length_s: f
             row.extend(clip.extras.clone());
         }
         sections.push(row);
-        out.warnings.extend(clip.warnings.iter().map(|w| format!("{w} (section {})", part.number)));
+        let of_section = |w: &Warning| w.clone().of_part("section", part.number.into());
+        out.warnings.extend(clip.warnings.iter().map(of_section));
     }
     out.extras.insert("sections".to_owned(), sections.into());
     let absent: Vec<String> = parts
@@ -282,7 +141,7 @@ fn one_actor(name: String, clips: &[(&Part, &Clip)], parts: &[Part], length_s: f
         .map(|p| p.number.to_string())
         .collect();
     if !absent.is_empty() {
-        out.warnings.push(format!("no clip in sections, where its pose holds: {}", absent.join(", ")));
+        out.warnings.push(Warning::new(&SECTIONS_ABSENT).with("sections", absent));
     }
     let mut part_time = 0;
     for (target, pieces) in &tracks {
@@ -292,7 +151,7 @@ fn one_actor(name: String, clips: &[(&Part, &Clip)], parts: &[Part], length_s: f
         out.tracks.push(Track { target: *target, timeline, curve });
     }
     if part_time > 0 {
-        out.warnings.push(format!("{part_time} tracks are not in all sections: there their values hold"));
+        out.warnings.push(Warning::new(&TRACKS_PART_TIME).with("tracks", part_time));
     }
     // As a reader has them: joints first, what stands beside them last.
     out.tracks.sort_by_key(|t| (!t.target.joint.is_joint(), matches!(t.target.property, Property::Other(_))));

@@ -33,7 +33,7 @@ struct Ped {
     by_tag: FxHashMap<u16, usize>,
     /// By upper-cased name.
     by_name: FxHashMap<String, usize>,
-    /// Parent of each bone; bones without a known one hang from `SKEL_ROOT`.
+    /// Parent of each bone. Bones without a known parent are children of `SKEL_ROOT`.
     parents: Vec<Option<usize>>,
 }
 
@@ -85,7 +85,7 @@ pub fn ped_bone_by_tag(tag: u16) -> Option<&'static PedBone> {
     PED.by_tag.get(&tag).map(|i| &PED.bones[*i])
 }
 
-/// The ped bone of this name; case makes no difference, as in the game.
+/// The ped bone of this name. Case does not matter, as in the game.
 pub fn ped_bone_by_name(name: &str) -> Option<&'static PedBone> {
     PED.by_name.get(&name.to_ascii_uppercase()).map(|i| &PED.bones[*i])
 }
@@ -95,13 +95,13 @@ pub fn bone_name(tag: u16) -> Option<&'static str> {
     ped_bone_by_tag(tag).map(|b| b.name)
 }
 
-/// What to call a tag for which there is no name: `tag_NNNNN`, decimal, unpadded.
+/// The joint name of a tag that has no bone name: `tag_NNNNN`, decimal, unpadded.
 pub fn tag_name(tag: u16) -> String {
     format!("tag_{tag}")
 }
 
 /// Tag of a bone that is not in the ped table: ELF hash of the upper-cased name, modulo 0xFE8F, plus 0x170
-/// (notes, 9; held on all vehicle and prop bones). A root bone has tag 0 whatever it is called.
+/// (docs/formats/rage.md, section 9; held on all vehicle and prop bones). A root bone has tag 0 whatever it is called.
 pub fn bone_hash(name: &str) -> u16 {
     let mut h = 0_u32;
     for byte in name.bytes() {
@@ -122,9 +122,9 @@ pub fn tag_of_name(name: &str) -> u16 {
 
 /// The ped skeleton of the table, so that a clip dictionary alone opens as a person.
 ///
-/// Bones without a known parent hang from `SKEL_ROOT`. Bones without a known rest translation are left out
-/// unless `animated(tag)` says that a clip moves them, or one that is taken stands below them; they rest at
-/// their parent. Joints are [`JointId::RageTag`] and named.
+/// Bones without a known parent are children of `SKEL_ROOT`. Bones without a known rest translation are left out,
+/// unless `animated(tag)` is true for them or a bone below them is included; their rest position is their parent's.
+/// Joints are [`JointId::BoneTag`] and named.
 pub fn ped_skeleton(animated: &dyn Fn(u16) -> bool) -> Result<Skeleton> {
     let bones = ped_bones();
     let parent_of = |i: usize| PED.parents[i];
@@ -142,7 +142,7 @@ pub fn ped_skeleton(animated: &dyn Fn(u16) -> bool) -> Result<Skeleton> {
     let joints = rows
         .iter()
         .map(|i| Joint {
-            id: JointId::RageTag(bones[*i].tag),
+            id: JointId::BoneTag(bones[*i].tag),
             name: Some(bones[*i].name.to_owned()),
             parent: parent_of(*i).and_then(|p| rows.binary_search(&p).ok()),
             rest: Trs {
@@ -172,7 +172,7 @@ fn joaat_of(bytes: impl Iterator<Item = u8>) -> u32 {
     h.wrapping_add(h << 15)
 }
 
-/// Names of tags, properties and attributes whose hashes occur in clips (notes, 3).
+/// Names of tags, properties and attributes whose hashes occur in clips (docs/formats/rage.md, section 3).
 const HASH_NAMES: [&str; 18] = [
     "allowed",
     "armsik",
@@ -215,7 +215,7 @@ pub fn hash_of_text(text: &str) -> u32 {
         .unwrap_or_else(|| joaat_of(text.bytes()))
 }
 
-/// Names of the track numbers from 0 on (notes, 6).
+/// Names of the track numbers from 0 on (docs/formats/rage.md, section 6).
 const TRACK_NAMES: [&str; 54] = [
     "boneTranslation",
     "boneRotation",
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn tags_of_names() {
-        // Tags that vehicles and props of the game store (notes, 9).
+        // Tags that vehicles and props of the game store (docs/formats/rage.md, section 9).
         assert_eq!(bone_hash("wheel_lf"), 27922);
         assert_eq!(bone_hash("door_dside_f"), 60963);
         assert_eq!(bone_hash("IK_L_Hand"), 36029);
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn hashes() {
-        // Values stored in clips of the game (notes, 3); the empty text hashes to 0.
+        // Values stored in clips of the game (docs/formats/rage.md, section 3); the empty text hashes to 0.
         assert_eq!(joaat("initialoffsetposition"), 839_617_379);
         assert_eq!(joaat("InitialOffsetRotation"), 1_144_887_015);
         assert_eq!(joaat(""), 0);
@@ -331,7 +331,7 @@ mod tests {
         let rest = ped.rest_model();
         let place = |name| {
             let bone: &PedBone = ped_bone_by_name(name).unwrap();
-            rest[ped.find(JointId::RageTag(bone.tag)).unwrap()].1
+            rest[ped.find(JointId::BoneTag(bone.tag)).unwrap()].1
         };
         assert!((place("SKEL_Head").z - 0.66).abs() < 0.01);
         assert!((place("SKEL_L_Foot").z + 0.89).abs() < 0.01);
@@ -347,8 +347,8 @@ mod tests {
         let jaw = ped_bone_by_name("FACIAL_jaw").unwrap();
         let least = ped_skeleton(&|_| false).unwrap();
         let more = ped_skeleton(&|tag| tag == jaw.tag).unwrap();
-        assert_eq!(least.find(JointId::RageTag(jaw.tag)), None);
-        let joint = &more.joints()[more.find(JointId::RageTag(jaw.tag)).unwrap()];
+        assert_eq!(least.find(JointId::BoneTag(jaw.tag)), None);
+        let joint = &more.joints()[more.find(JointId::BoneTag(jaw.tag)).unwrap()];
         assert_eq!(more.joints()[joint.parent.unwrap()].name.as_deref(), jaw.parent);
         assert_eq!(ped_skeleton(&|_| true).unwrap().joints().len(), ped_bones().len());
     }

@@ -1,4 +1,4 @@
-//! Passes that do what GTA V's own code does to a pose, or is thought to do.
+//! Passes that do to a pose what GTA V's own code does, or is thought to do.
 
 use glam::{DQuat, DVec3, Quat};
 
@@ -6,8 +6,8 @@ use crate::model::{
     Clip, Curve, Interpolation, JointId, OtherTrack, Property, Skeleton, Target, Track, Values,
 };
 
-/// A roll bone and the thigh whose rotation it copies (notes, RAGE 7): `RB_L_ThighRoll` and `SKEL_L_Thigh`,
-/// `RB_R_ThighRoll` and `SKEL_R_Thigh`. Both stand below the pelvis with the same rest rotation.
+/// A roll bone and the thigh whose rotation it copies (docs/formats/rage.md, section 7): `RB_L_ThighRoll` and
+/// `SKEL_L_Thigh`, `RB_R_ThighRoll` and `SKEL_R_Thigh`. Both stand below the pelvis with the same rest rotation.
 const THIGH_ROLLS: [(u16, u16); 2] = [(23639, 58271), (6442, 51826)];
 
 /// Metres of movement in a unit of facial control (track 24), along the bone's y: a guess of CodeWalker's.
@@ -18,10 +18,10 @@ const FACIAL_ANGLE_RAD: f64 = -0.314159265;
 /// Lets the thigh-roll bones of `skeleton` follow their thighs where they have no rotation of their own. Returns the
 /// tags of the bones that got a track.
 pub fn follow_thighs(clip: &mut Clip, skeleton: &Skeleton) -> Vec<u16> {
-    let rotation = |tag: u16| Target { joint: JointId::RageTag(tag), property: Property::Rotation };
+    let rotation = |tag: u16| Target { joint: JointId::BoneTag(tag), property: Property::Rotation };
     let mut done = Vec::new();
     for (roll, thigh) in THIGH_ROLLS {
-        let known = skeleton.find(JointId::RageTag(roll)).is_some();
+        let known = skeleton.find(JointId::BoneTag(roll)).is_some();
         if !known || clip.tracks.iter().any(|t| t.target == rotation(roll)) {
             continue;
         }
@@ -35,8 +35,8 @@ pub fn follow_thighs(clip: &mut Clip, skeleton: &Skeleton) -> Vec<u16> {
 }
 
 /// Applies the facial tracks 24, 25 and 26 to the joints of their tags, by what CodeWalker guesses of them
-/// (notes, RAGE 7): 24 moves along the bone's y, 25 turns by angles about its z, y and x, 26 turns by the
-/// quaternion; each on top of the rest pose of `skeleton`. Joints that the clip moves already are left alone.
+/// (docs/formats/rage.md, section 7): 24 moves along the bone's y, 25 turns by angles about its z, y and x, 26 turns
+/// by the quaternion; each on top of the rest pose of `skeleton`. Joints that the clip moves already are left alone.
 /// The tracks themselves stay. Returns how many joints were given a track; a report must call them guesses.
 pub fn apply_facial_guesses(clip: &mut Clip, skeleton: &Skeleton) -> usize {
     let mut added: Vec<Track> = Vec::new();
@@ -102,7 +102,7 @@ mod tests {
 
     fn clip(tracks: Vec<(u16, Property, Values)>) -> Clip {
         let track = |(tag, property, values)| Track {
-            target: Target { joint: JointId::RageTag(tag), property },
+            target: Target { joint: JointId::BoneTag(tag), property },
             timeline: 0,
             curve: Curve { interpolation: Interpolation::Linear, values },
         };
@@ -135,13 +135,13 @@ mod tests {
             (51826, Property::Rotation, quats(turn)),
             (6442, Property::Rotation, quats(Quat::IDENTITY)),
         ]);
-        let joint = |tag| Joint { id: JointId::RageTag(tag), name: None, parent: None, rest: Trs::IDENTITY };
+        let joint = |tag| Joint { id: JointId::BoneTag(tag), name: None, parent: None, rest: Trs::IDENTITY };
         let skeleton = Skeleton::new("s", vec![joint(23639), joint(6442)]).unwrap();
         let other = Skeleton::new("s", vec![joint(58271)]).unwrap();
         assert!(follow_thighs(&mut c, &other).is_empty(), "a joint that hung from the root would be worse");
         assert_eq!(follow_thighs(&mut c, &skeleton), [23639]);
         assert_eq!(c.tracks.len(), 4);
-        assert_eq!(c.tracks[3].target.joint, JointId::RageTag(23639));
+        assert_eq!(c.tracks[3].target.joint, JointId::BoneTag(23639));
         assert_eq!(c.tracks[3].curve.values, quats(turn));
         assert!(follow_thighs(&mut c, &skeleton).is_empty());
         assert!(follow_thighs(&mut clip(Vec::new()), &skeleton).is_empty());
@@ -156,7 +156,7 @@ mod tests {
             rotation: Quat::from_xyzw(0.0, 0.0, half, half),
             scale: Vec3::ONE,
         };
-        let joint = |tag| Joint { id: JointId::RageTag(tag), name: None, parent: None, rest };
+        let joint = |tag| Joint { id: JointId::BoneTag(tag), name: None, parent: None, rest };
         let skeleton = Skeleton::new("s", vec![joint(1), joint(2), joint(3)]).unwrap();
         let other = |number| Property::Other(OtherTrack { number, name: None });
         // A quarter turn, in the units of track 25.

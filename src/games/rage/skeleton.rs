@@ -1,4 +1,4 @@
-//! Skeletons of RAGE resources: .ydr, .ydd and .yft of both editions (notes, RAGE 9).
+//! Skeletons of RAGE resources: .ydr, .ydd and .yft of both editions (docs/formats/rage.md, section 9).
 //!
 //! Where the skeleton is:
 //!
@@ -8,17 +8,17 @@
 //! | drawable dictionary (.ydd) | 165, 159 | root 0x30 -> u64 pointers, 0x38 u16 count; each a drawable |
 //! | fragment (.yft) | 162, 171 | root 0x30 -> drawable; 0x38 -> u64 pointers, 0x48 u32 count; 0xF8 -> cloth drawable |
 //!
-//! Skeleton (112 bytes): 0x20 -> bones, 0x5E u16 bone count. Its matrix tables and its parent table say what the
-//! bones say, or nothing: they are not read. A bone (80 bytes):
+//! Of the skeleton record (112 bytes) the pointer to the bones (0x20) and the u16 bone count (0x5E) are read. Its
+//! matrix tables and its parent table repeat what the bones say, or hold junk, and are not read. A bone, 80 bytes:
 //!
-//! | offset | type | field |
-//! |---|---|---|
-//! | 0x00 | f32 x 4 | rest rotation x, y, z, w, parent-local |
-//! | 0x10 | f32 x 3 | rest translation, metres, parent-local |
-//! | 0x20 | f32 x 3 | rest scale |
-//! | 0x32 | i16 | index of the parent, -1 for the root |
-//! | 0x38 | pointer | name |
-//! | 0x44 | u16 | tag |
+//! | Offset | Size | Type | Field | Unit | Source |
+//! |---|---|---|---|---|---|
+//! | 0x00 | 16 | f32 x 4 | rest rotation x, y, z, w, parent-local | | rage.md 9 |
+//! | 0x10 | 12 | f32 x 3 | rest translation, parent-local | m | rage.md 9 |
+//! | 0x20 | 12 | f32 x 3 | rest scale | | rage.md 9 |
+//! | 0x32 | 2 | i16 | index of the parent, -1 for the root | | rage.md 9 |
+//! | 0x38 | 8 | pointer | name | | rage.md 9 |
+//! | 0x44 | 2 | u16 | tag | | rage.md 9 |
 
 use glam::{DQuat, Quat, Vec3};
 
@@ -102,7 +102,7 @@ pub fn with_root_tag(skeleton: Skeleton) -> Result<Skeleton> {
         return Ok(skeleton);
     }
     let mut joints = skeleton.joints().to_vec();
-    joints[i].id = JointId::RageTag(0);
+    joints[i].id = JointId::BoneTag(0);
     Skeleton::new(skeleton.name, joints)
 }
 
@@ -242,7 +242,7 @@ pub(super) fn build(name: &str, bones: Vec<Bone>, notes: &mut Vec<String>) -> Re
         let scale = Vec3::from_array(bone.scale);
         let scale = if scale == Vec3::ZERO { Vec3::ONE } else { scale };
         joints.push(Joint {
-            id: JointId::RageTag(tag),
+            id: JointId::BoneTag(tag),
             name: Some(bone.name).filter(|n| !n.is_empty()),
             parent,
             rest: Trs { translation: Vec3::from_array(bone.translation), rotation, scale },

@@ -2,27 +2,27 @@
 //!
 //! **Smallest three**: of a unit quaternion the largest component is left out and made again as the
 //! non-negative root that gives unit length; the other three, in component order, stand as unsigned numbers
-//! `v` with the value `(v / max x 2 - 1) / sqrt(2)` (seed, Track blocks). The index of the omitted component is
-//! 0 x, 1 y, 2 z, 3 w.
+//! `v` with the value `(v / max x 2 - 1) / sqrt(2)` (docs/formats/anvil.md, sections 4.4 and 4.6). The index of the
+//! omitted component is 0 x, 1 y, 2 z, 3 w.
 //!
 //! | Function | Bytes | Layout | Source |
 //! |---|---|---|---|
-//! | [`smallest_three_10`] | 4 | u32: index bits 30-31; components bits 20-29, 10-19, 0-9 | seed, kind 3 |
-//! | [`smallest_three_15`] | 6 | u16 x 3: components in the low 15 bits; bit 15 of word 0 is the index's low bit, of word 1 its high bit, of word 2 always 0 | seed, kind 4 |
-//! | [`smallest_three_15_sws`] | 6 | the same, in the steps and widths of the game's own unpack | seed, PackedQuat48 |
-//! | [`smallest_three_20`] | 8 | u64: components bits 8-27, bits 52-63 then 0-7 (`low8 << 12 \| high12`), bits 32-51; index bits 30-31; bits 28-29 always 0 | seed, kind 5 |
-//! | [`xyz_positive_w`] | 12 | f32 x 3: x, y, z; w the non-negative root | seed, kinds 8 (RR) and 6 (SWS) |
-//! | [`z_rotation`] | 2 | u16: low 15 bits one of z and w, the other the non-negative root; x = y = 0; top bit: which | seed, kind 7; notes 4.1 |
+//! | [`smallest_three_10`] | 4 | u32: index bits 30-31; components bits 20-29, 10-19, 0-9 | anvil.md 4.4, kind 3 |
+//! | [`smallest_three_15`] | 6 | u16 x 3: components in the low 15 bits; bit 15 of word 0 is the index's low bit, of word 1 its high bit, of word 2 always 0 | anvil.md 4.4, kind 4 |
+//! | [`smallest_three_15_sws`] | 6 | the same, in the steps and widths of the game's own unpack | anvil.md 4.6.1 |
+//! | [`smallest_three_20`] | 8 | u64: components bits 8-27, bits 52-63 then 0-7 (`low8 << 12 \| high12`), bits 32-51; index bits 30-31; bits 28-29 always 0 | anvil.md 4.4, kind 5 |
+//! | [`xyz_positive_w`] | 12 | f32 x 3: x, y, z; w the non-negative root | anvil.md 4.4, kind 8; 4.6, kind 6 |
+//! | [`z_rotation`] | 2 | u16: low 15 bits one of z and w, the other the non-negative root; x = y = 0; top bit: which | anvil.md 4.4, kind 7; 4.1 |
 //!
-//! Sums and roots are taken in f64: in f32 a w near zero is off by up to 5e-6 (notes 4.2).
+//! Sums and roots are taken in f64: in f32 a w near zero is off by up to 5e-6 (docs/formats/anvil.md, section 4.2).
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 use glam::Quat;
 
-/// What a batch of keys says about itself, gathered while it is decoded.
+/// What the keys of a track show while they are decoded.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Batch {
+pub struct DecodeStats {
     /// Keys in which bits that are always 0 are set.
     pub reserved_bits: u32,
     /// The least `1 - a^2 - b^2 - c^2` over all keys. Below 0 no fourth component makes unit length; NaN where a
@@ -30,18 +30,18 @@ pub struct Batch {
     pub least_remainder: f64,
 }
 
-impl Batch {
-    const NONE: Batch = Batch { reserved_bits: 0, least_remainder: f64::INFINITY };
+impl DecodeStats {
+    const NONE: DecodeStats = DecodeStats { reserved_bits: 0, least_remainder: f64::INFINITY };
 
     #[inline(always)]
-    fn see(&mut self, remainder: f64, reserved: u32) {
+    fn observe(&mut self, remainder: f64, reserved: u32) {
         self.reserved_bits += reserved;
         self.least_remainder =
             if remainder < self.least_remainder { remainder } else { self.least_remainder };
     }
 }
 
-/// Value of a component of `max`, as `(2 v - max) / (max sqrt(2))`: the seed's formula with one rounding instead
+/// Value of a component of `max`, as `(2 v - max) / (max sqrt(2))`: the formula above with one rounding instead
 /// of three, since the numerator is whole.
 #[inline(always)]
 fn component<const MAX: i32>(v: u32) -> f64 {
@@ -65,16 +65,16 @@ fn smallest_three<const N: usize>(
     bytes: &[u8],
     out: &mut Vec<Quat>,
     fields: impl Fn(&[u8; N]) -> Fields,
-) -> Batch {
-    let mut batch = Batch::NONE;
+) -> DecodeStats {
+    let mut stats = DecodeStats::NONE;
     let (keys, _) = bytes.as_chunks::<N>();
     out.extend(keys.iter().map(|key| {
         let (a, b, c, index, reserved) = fields(key);
         let remainder = 1.0 - a * a - b * b - c * c;
-        batch.see(remainder, reserved);
+        stats.observe(remainder, reserved);
         with_omitted(index, remainder.max(0.0).sqrt() as f32, a as f32, b as f32, c as f32)
     }));
-    batch
+    stats
 }
 
 #[inline(always)]
@@ -83,7 +83,7 @@ fn words(key: &[u8; 6]) -> [u32; 3] {
 }
 
 /// Decodes 4-byte keys with 10-bit components and appends them to `out`. Bytes short of a key are left.
-pub fn smallest_three_10(bytes: &[u8], out: &mut Vec<Quat>) -> Batch {
+pub fn smallest_three_10(bytes: &[u8], out: &mut Vec<Quat>) -> DecodeStats {
     smallest_three(bytes, out, |key: &[u8; 4]| {
         let v = u32::from_le_bytes(*key);
         let part = |shift: u32| component::<1023>(v >> shift & 0x3FF);
@@ -93,7 +93,7 @@ pub fn smallest_three_10(bytes: &[u8], out: &mut Vec<Quat>) -> Batch {
 
 /// Decodes 6-byte keys with 15-bit components and appends them to `out`. Bytes short of a key are left.
 /// Reserved: bit 15 of the third word.
-pub fn smallest_three_15(bytes: &[u8], out: &mut Vec<Quat>) -> Batch {
+pub fn smallest_three_15(bytes: &[u8], out: &mut Vec<Quat>) -> DecodeStats {
     smallest_three(bytes, out, |key: &[u8; 6]| {
         let [p, q, r] = words(key);
         let part = |word: u32| component::<32767>(word & 0x7FFF);
@@ -103,7 +103,7 @@ pub fn smallest_three_15(bytes: &[u8], out: &mut Vec<Quat>) -> Batch {
 
 /// Decodes 8-byte keys with 20-bit components on a bit ring and appends them to `out`. Bytes short of a key are
 /// left. Reserved: bits 28 and 29.
-pub fn smallest_three_20(bytes: &[u8], out: &mut Vec<Quat>) -> Batch {
+pub fn smallest_three_20(bytes: &[u8], out: &mut Vec<Quat>) -> DecodeStats {
     smallest_three(bytes, out, |key: &[u8; 8]| {
         let v = u64::from_le_bytes(*key);
         let (low, high) = (v as u32, (v >> 32) as u32);
@@ -119,7 +119,7 @@ pub fn smallest_three_20(bytes: &[u8], out: &mut Vec<Quat>) -> Batch {
     })
 }
 
-/// The f32 nearest sqrt(2)/32767, widened (seed: the constant of the game's unpack).
+/// The f32 nearest sqrt(2)/32767, widened (docs/formats/anvil.md, section 4.6.1).
 const SWS_STEP: f64 = f64::from_bits(0x3F06_A0CB_A000_0000);
 /// The f32 nearest 1/sqrt(2).
 const SWS_HALF: f32 = FRAC_1_SQRT_2 as f32;
@@ -127,7 +127,7 @@ const SWS_HALF: f32 = FRAC_1_SQRT_2 as f32;
 /// Decodes 6-byte keys as the executable of Shaun White Skateboarding does, to the same bits: a component is
 /// `f32(f32(v x C) - f32(1 / sqrt(2)))`, the root is taken in f64 of the rounded components. Appends to `out`;
 /// bytes short of a key are left. Reserved: bit 15 of the third word.
-pub fn smallest_three_15_sws(bytes: &[u8], out: &mut Vec<Quat>) -> Batch {
+pub fn smallest_three_15_sws(bytes: &[u8], out: &mut Vec<Quat>) -> DecodeStats {
     smallest_three(bytes, out, |key: &[u8; 6]| {
         let [p, q, r] = words(key);
         let part = |word: u32| f64::from((f64::from(word & 0x7FFF) * SWS_STEP) as f32 - SWS_HALF);
@@ -137,8 +137,8 @@ pub fn smallest_three_15_sws(bytes: &[u8], out: &mut Vec<Quat>) -> Batch {
 
 /// Decodes 12-byte keys of f32 x, y, z with a non-negative w and appends them to `out`. Bytes short of a key are
 /// left.
-pub fn xyz_positive_w(bytes: &[u8], out: &mut Vec<Quat>) -> Batch {
-    let mut batch = Batch::NONE;
+pub fn xyz_positive_w(bytes: &[u8], out: &mut Vec<Quat>) -> DecodeStats {
+    let mut stats = DecodeStats::NONE;
     // Becomes NaN with the first value that is not finite, and stays.
     let mut poison = 0.0;
     let (keys, _) = bytes.as_chunks::<12>();
@@ -146,14 +146,14 @@ pub fn xyz_positive_w(bytes: &[u8], out: &mut Vec<Quat>) -> Batch {
         let [x, y, z] = [0, 4, 8].map(|i| f32::from_le_bytes([key[i], key[i + 1], key[i + 2], key[i + 3]]));
         let [dx, dy, dz] = [x, y, z].map(f64::from);
         let remainder = 1.0 - dx * dx - dy * dy - dz * dz;
-        batch.see(remainder, 0);
+        stats.observe(remainder, 0);
         poison += remainder * 0.0;
         Quat::from_xyzw(x, y, z, remainder.max(0.0).sqrt() as f32)
     }));
     if poison != 0.0 {
-        batch.least_remainder = f64::NAN;
+        stats.least_remainder = f64::NAN;
     }
-    batch
+    stats
 }
 
 /// What a track of [`z_rotation`] keys shows of its top bits.
@@ -167,10 +167,11 @@ pub struct ZRotation {
 
 /// Decodes one track of 2-byte keys that turn about z and appends it to `out`. Bytes short of a key are left.
 ///
-/// The low 15 bits are z and w is the root on every key that the seed matched. The top bit is not settled: Unity
-/// packs the smaller of z and w and needs a bit for which (notes 4.1), so a set bit is read as "w is stored, z is
-/// the root". Where a track has keys of both sorts and moves more smoothly with the bit ignored, it is ignored, for
-/// the whole track: of single sparse keys the wrong reading may well be the nearer one.
+/// The low 15 bits are z and w is the root on every key that was matched with a bind rotation. The top bit is not
+/// settled: Unity packs the smaller of z and w and needs a bit for which (docs/formats/anvil.md, section 4.1), so a
+/// set bit is read as "w is stored, z is the root". Where a track has keys of both sorts and moves more smoothly with
+/// the bit ignored, it is ignored, for the whole track: of single sparse keys the wrong reading may well be the
+/// nearer one.
 ///
 /// Smoothness is the sum of the changes of angular step, not of the steps: ignoring a bit that counts folds the
 /// motion at 45 degrees of half angle, which makes no step longer but turns the motion round.
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn components_are_the_seeds_formula_for_every_value() {
+    fn components_are_the_documented_formula_for_every_value() {
         for v in 0..=1023 {
             assert!((component::<1023>(v) - literal(v, 1023.0)).abs() < 1e-15);
         }
@@ -246,7 +247,7 @@ mod tests {
         }
     }
 
-    /// The four word patterns whose lanes the seed states, and the steps of the executed unpack.
+    /// The four word patterns of docs/formats/anvil.md, section 4.6.1, and the steps of the executed unpack.
     #[test]
     fn shaun_white_word_patterns() {
         let a = |v: u32| ((f64::from(v) * SWS_STEP) as f32) - (0.5f64.sqrt() as f32);
@@ -261,9 +262,9 @@ mod tests {
         ] {
             let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
             let mut out = Vec::new();
-            let batch = smallest_three_15_sws(&bytes, &mut out);
+            let stats = smallest_three_15_sws(&bytes, &mut out);
             assert_eq!(out[0].to_array().map(f32::to_bits), expected.map(f32::to_bits), "{words:04X?}");
-            assert_eq!(batch.reserved_bits, 0);
+            assert_eq!(stats.reserved_bits, 0);
             // The other game's decode is the same value up to rounding.
             let mut other = Vec::new();
             smallest_three_15(&bytes, &mut other);
@@ -282,14 +283,14 @@ mod tests {
         let b = 0x8_0002u64;
         let v = 2u64 << 30 | 1 << 8 | b >> 12 | (b & 0xFFF) << 52 | 0xF_FFFF << 32;
         let mut out = Vec::new();
-        let batch = smallest_three_20(&v.to_le_bytes(), &mut out);
+        let stats = smallest_three_20(&v.to_le_bytes(), &mut out);
         let q = out[0];
         let max = 1_048_575.0;
         assert_eq!(
             [q.x, q.y, q.w],
             [literal(1, max) as f32, literal(0x8_0002, max) as f32, literal(0xF_FFFF, max) as f32]
         );
-        assert_eq!(batch.reserved_bits, 0);
+        assert_eq!(stats.reserved_bits, 0);
         for bit in [28, 29] {
             assert_eq!(smallest_three_20(&(v | 1 << bit).to_le_bytes(), &mut out).reserved_bits, 1);
         }
@@ -343,8 +344,8 @@ mod tests {
     fn what_is_no_rotation_is_seen() {
         let mut out = Vec::new();
         // All three components at their greatest: 3/2 without the fourth.
-        let batch = smallest_three_10(&0x3FFF_FFFFu32.to_le_bytes(), &mut out);
-        assert!(batch.least_remainder < -0.49);
+        let stats = smallest_three_10(&0x3FFF_FFFFu32.to_le_bytes(), &mut out);
+        assert!(stats.least_remainder < -0.49);
         assert_eq!(renormalise(&mut out), 1);
         assert!((out[0].length() - 1.0).abs() < 1e-6);
 

@@ -4,43 +4,45 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
 use crate::games::anvil::animation::tracks::{
-    BehindEvents, Block, ClipCensus, Decoder, Grammar, behind_events, raw_for_extras, walk,
+    Block, ClipCensus, Decoder, FoundTail, TrackLayout, find_tail, raw_for_extras, walk,
 };
 use crate::games::anvil::container::object::{Generation, Object, class};
 use crate::io::bytes::Cursor;
-use crate::model::{Clip, ClipId};
+use crate::model::{Clip, ClipId, Warning, WarningKind};
+
+static ADDITIVE: WarningKind =
+    WarningKind { code: "anvil-additive", text: "additive clip: its values are deltas to a pose, not poses" };
 
 /// The game's name in extras and manifest.
 pub const GAME: &str = "RR";
 
 /// Decodes an Animation.
 ///
-/// Body, little-endian, from the byte after the extension word (seed, Body order; names: notes 3, equal CRC-32):
+/// Body, little-endian, from the byte after the extension word (docs/formats/anvil.md, section 4.3; names:
+/// section 3):
 ///
-/// | Offset | Size | Type | Field |
-/// |---|---|---|---|
-/// | 0x0 | 1 | u8 | ManagedObject byte, 1 |
-/// | 0x1 | 4 | f32 | Length, seconds |
-/// | 0x5 | 4 | u32 | AnimationKey |
-/// | 0x9 | 4 | u32 | 322B96B8, not known, 0 |
-/// | 0xD | 4 + 2A | u32, u16[] | TeleportAtTime, empty in the seed's census |
-/// | 17+2A | 4 + 2B | u32, u16[] | 251905D9, not known, empty in the seed's census |
-/// | 21+2A+2B | 4 | bool[4] | Additive, AdditiveWithAlwaysMatchBlendLength, UseGlobalCoordsForReferenceBone, IsStreamed |
-/// | 25+2A+2B | 4 | u32 | event count |
-/// | 29+2A+2B | | objects | AnimTrackEvents, not decoded |
-/// | | 13 | u8 0, u64, u32 | AnimTrackData: tag, id, class 0181EFE8 |
-/// | | 4 | u32 | AnimTrackDataKey |
-/// | | 4 + 16n | u32, mappings | u64 id, class 653CAA76, u32 TrackID: CRC-32 of the bone's name, 0 the root's motion |
-/// | | 2 | u16 | NumRefs |
-/// | | 1 or more | pointer | ECLAnimation: 3 (none), or 0, u64 id, class AC692A57, then arrays of u8, u32, u16 and u8, each with a u32 count |
-/// | | 4 + m | u32, bytes | B832D26F, not known |
-/// | | 4 | u32 | UserCategory |
-/// | | 4 | u32 | track count, equal to n |
-/// | | | blocks | tracks, one for each mapping, in order; they end the body |
+/// | Offset | Size | Type | Field | Unit | Source |
+/// |---|---|---|---|---|---|
+/// | 0x0 | 1 | u8 | ManagedObject byte, 1 | | anvil.md 4.3 |
+/// | 0x1 | 4 | f32 | Length | s | anvil.md 4.3 |
+/// | 0x5 | 4 | u32 | AnimationKey | | anvil.md 4.3 |
+/// | 0x9 | 4 | u32 | 322B96B8, not known, 0 | | anvil.md 4.3 |
+/// | 0xD | 4 + 2A | u32, u16[] | TeleportAtTime, empty on all known clips | | anvil.md 4.3 |
+/// | 17+2A | 4 + 2B | u32, u16[] | 251905D9, not known, empty on all known clips | | anvil.md 4.3 |
+/// | 21+2A+2B | 4 | bool[4] | Additive, AdditiveWithAlwaysMatchBlendLength, UseGlobalCoordsForReferenceBone, IsStreamed | s | anvil.md 4.3 |
+/// | 25+2A+2B | 4 | u32 | event count | | anvil.md 4.3 |
+/// | 29+2A+2B | | objects | AnimTrackEvents, not decoded | | anvil.md 4.3 |
+/// | | 13 | u8 0, u64, u32 | AnimTrackData: tag, id, class 0181EFE8 | | anvil.md 4.3 |
+/// | | 4 | u32 | AnimTrackDataKey | | anvil.md 4.3 |
+/// | | 4 + 16n | u32, mappings | u64 id, class 653CAA76, u32 TrackID: CRC-32 of the bone's name, 0 the root's motion | | anvil.md 4.3 |
+/// | | 2 | u16 | NumRefs | | anvil.md 4.3 |
+/// | | 1 or more | pointer | ECLAnimation: 3 (none), or 0, u64 id, class AC692A57, then arrays of u8, u32, u16 and u8, each with a u32 count | | anvil.md 4.3 |
+/// | | 4 + m | u32, bytes | B832D26F, not known | | anvil.md 4.3 |
+/// | | 4 | u32 | UserCategory | | anvil.md 4.3 |
+/// | | 4 | u32 | track count, equal to n | | anvil.md 4.3 |
+/// | | | blocks | tracks, one for each mapping, in order; they end the body | | anvil.md 4.3 |
 ///
-/// The events' length is not stored. AnimTrackData is taken where its tag and class stand *and* everything from
-/// there on reads to the exact end of the body, so that the same bytes inside an event mislead nobody; should several
-/// places do, the one with the most tracks counts.
+/// The length of the events is not stored: `find_tail` finds where AnimTrackData begins.
 ///
 /// `source` becomes [`Clip::source`].
 ///
@@ -88,29 +90,28 @@ fn decode(object: &Object, source: &str) -> Result<(Clip, ClipCensus)> {
         ));
     }
     let events_at = c.position();
-    let behind =
-        behind_events(object, events_at, event_count, |at| read_rest(object, at), |r| r.blocks.len())?;
-    let places = behind.warning();
-    let BehindEvents { at: anchor, rest, .. } = behind;
+    let found = find_tail(object, events_at, event_count, |at| read_tail(object, at), |r| r.blocks.len())?;
+    let ambiguous_tail = found.warning();
+    let FoundTail { at: anchor, tail, .. } = found;
     let events = &object.body[events_at..anchor];
 
-    let mut decoder = Decoder::new(Grammar::RidersRepublic, f64::from(length), rest.blocks.len());
-    for (block, mapping) in rest.blocks.iter().zip(rest.mappings) {
+    let mut decoder = Decoder::new(TrackLayout::RidersRepublic, f64::from(length), tail.blocks.len());
+    for (block, mapping) in tail.blocks.iter().zip(tail.mappings) {
         decoder.track(block, mapping_crc(mapping))?;
     }
     let census = &mut decoder.census;
     census.events += u64::from(event_count);
     census.with_events += u64::from(event_count > 0);
-    census.with_ecl_animation += u64::from(rest.ecl.is_some());
+    census.with_ecl_animation += u64::from(tail.ecl.is_some());
     census.streamed += u64::from(streamed);
     census.additive += u64::from(additive || additive_match);
-    census.departures.fields_not_empty +=
+    census.anomalies.fields_not_empty +=
         u64::from(field_322b96b8 != 0 || !teleport_at_time.is_empty() || !field_251905d9.is_empty());
 
     let mut warnings = decoder.warnings();
-    warnings.extend(places);
+    warnings.extend(ambiguous_tail);
     if additive || additive_match {
-        warnings.push("additive clip: its values are deltas to a pose, not poses".into());
+        warnings.push(Warning::new(&ADDITIVE));
     }
     let hex32 = |v: u32| Value::from(format!("{v:08X}"));
     let mut extras = Map::new();
@@ -118,10 +119,10 @@ fn decode(object: &Object, source: &str) -> Result<(Clip, ClipCensus)> {
         extras.insert(key.into(), value);
     };
     put("animationKey", hex32(animation_key));
-    put("animTrackDataKey", hex32(rest.key));
-    put("animTrackDataId", format!("{:X}", rest.id).into());
-    put("numRefs", rest.num_refs.into());
-    put("userCategory", rest.user_category.into());
+    put("animTrackDataKey", hex32(tail.key));
+    put("animTrackDataId", format!("{:X}", tail.id).into());
+    put("numRefs", tail.num_refs.into());
+    put("userCategory", tail.user_category.into());
     put("additive", (additive || additive_match).into());
     if additive_match {
         put("additiveWithAlwaysMatchBlendLength", true.into());
@@ -133,11 +134,11 @@ fn decode(object: &Object, source: &str) -> Result<(Clip, ClipCensus)> {
         put("eventByteLength", events.len().into());
         put("eventBytes", raw_for_extras(events));
     }
-    if let Some(ecl) = &rest.ecl {
+    if let Some(ecl) = &tail.ecl {
         put("eclAnimation", ecl.extras());
     }
-    if !rest.buffer.is_empty() {
-        put("bufferB832D26F", raw_for_extras(rest.buffer));
+    if !tail.buffer.is_empty() {
+        put("bufferB832D26F", raw_for_extras(tail.buffer));
     }
     if managed != 1 {
         put("managedObject", managed.into());
@@ -183,8 +184,8 @@ fn mapping_crc(mapping: &[u8; MAPPING]) -> u32 {
     u32::from_le_bytes([mapping[12], mapping[13], mapping[14], mapping[15]])
 }
 
-/// Everything from AnimTrackData's tag to the end of the body.
-struct Rest<'a> {
+/// The tail: everything from AnimTrackData's tag to the end of the body.
+struct Tail<'a> {
     id: u64,
     key: u32,
     mappings: &'a [[u8; MAPPING]],
@@ -195,7 +196,7 @@ struct Rest<'a> {
     blocks: Vec<Block<'a>>,
 }
 
-/// ECLAnimation: four arrays of which only the widths are known.
+/// ECLAnimation: four arrays. Only the widths of their elements are known.
 struct Ecl<'a> {
     id: u64,
     arrays: [&'a [u8]; 4],
@@ -208,7 +209,7 @@ impl Ecl<'_> {
     }
 }
 
-fn read_rest<'a>(object: &Object<'a>, at: usize) -> Result<Rest<'a>> {
+fn read_tail<'a>(object: &Object<'a>, at: usize) -> Result<Tail<'a>> {
     let mut c = Cursor::new(object.body, object.body_offset);
     c.seek(at, "AnimTrackData")?;
     let tag = c.u8("AnimTrackData tag")?;
@@ -247,9 +248,9 @@ fn read_rest<'a>(object: &Object<'a>, at: usize) -> Result<Rest<'a>> {
             format_args!("one for each of the {count} mappings"),
         ));
     }
-    let blocks = walk(&mut c, tracks, Grammar::RidersRepublic)?;
+    let blocks = walk(&mut c, tracks, TrackLayout::RidersRepublic)?;
     c.expect_end("the last track")?;
-    Ok(Rest { id, key, mappings, num_refs, ecl, buffer, user_category, blocks })
+    Ok(Tail { id, key, mappings, num_refs, ecl, buffer, user_category, blocks })
 }
 
 fn read_ecl<'a>(c: &mut Cursor<'a>) -> Result<Option<Ecl<'a>>> {

@@ -4,44 +4,53 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::games::anvil::animation::tracks::{
-    BehindEvents, Block, ClipCensus, Decoder, Grammar, behind_events, raw_for_extras, walk,
+    Block, ClipCensus, Decoder, FoundTail, TrackLayout, find_tail, raw_for_extras, walk,
 };
 use crate::games::anvil::container::object::{Generation, Object, class};
 use crate::io::bytes::Cursor;
-use crate::model::{Clip, ClipId};
+use crate::model::{Clip, ClipId, Warning, WarningKind};
+
+static ID_DIFFERS: WarningKind = WarningKind {
+    code: "anvil-id-differs",
+    text: "the object calls itself {object:X}, its directory {directory:X}",
+};
+static WORD_28: WarningKind = WarningKind {
+    code: "anvil-word-28",
+    text: "the word at offset 28 is {word:04X}, not 0: the clip may be additive (deltas, not poses)",
+};
 
 /// The game's name in extras and manifest.
 pub const GAME: &str = "SWS";
 
 /// Decodes an Animation.
 ///
-/// Body, little-endian, from the table's first byte (seed, Shaun White Skateboarding; readings marked D are the
-/// notes' and not proven):
+/// Body, little-endian, from the table's first byte (docs/formats/anvil.md, section 4.5; readings marked D
+/// are inferred):
 ///
-/// | Offset | Size | Type | Field |
-/// |---|---|---|---|
-/// | 0x0 | 3 | u8[3] | 02 00 00 |
-/// | 0x3 | 4 | u32 | row count k |
-/// | 0x7 | 12k | rows | what the allocator must make room for: class id, u16 0, u16, u32 |
-/// | 7+12k | 1 | u8 | managed, 1 |
-/// | 8+12k | 4 | u32 | id, the directory's |
-/// | 12+12k | 4 | u32 | class 0FA3067F |
-/// | 16+12k | 4 | f32 | length, seconds |
-/// | 20+12k | 4 | u32 | layout word: clips that share it share their mappings |
-/// | 24+12k | 4 | u32 | not known (D: count of TeleportAtTime) |
-/// | 28+12k | 2 | u16 | not known (D: Additive, AdditiveWithAlwaysMatchBlendLength) |
-/// | 30+12k | 4 | u32 | not known, often id + 3 |
-/// | 34+12k | 4 | u32 | event count |
-/// | 38+12k | E | objects | AnimTrackEvents, not decoded |
-/// | 38+12k+E | 4 | u32 | not known |
-/// | 42+12k+E | 9 | u8 0, u32, u32 | AnimTrackData: tag, id, class 0181EFE8 |
-/// | 51+12k+E | 4 | u32 | layout word again |
-/// | 55+12k+E | 4 + 12n | u32, mappings | u32 id, class 653CAA76, u32 CRC-32 of the bone's name, 0 the root's motion |
-/// | 59+12k+E+12n | 2 | u16 | not known |
-/// | 61+12k+E+12n | 4 | u32 | track count, equal to n |
-/// | 65+12k+E+12n | | blocks | tracks, one for each mapping, in order; they end the object |
+/// | Offset | Size | Type | Field | Unit | Source |
+/// |---|---|---|---|---|---|
+/// | 0x0 | 3 | u8[3] | 02 00 00 | | anvil.md 4.5 |
+/// | 0x3 | 4 | u32 | row count k | | anvil.md 4.5 |
+/// | 0x7 | 12k | rows | what the allocator must make room for: class id, u16 0, u16, u32 | | anvil.md 4.5 |
+/// | 7+12k | 1 | u8 | managed, 1 | | anvil.md 4.5 |
+/// | 8+12k | 4 | u32 | id, the directory's | | anvil.md 4.5 |
+/// | 12+12k | 4 | u32 | class 0FA3067F | | anvil.md 4.5 |
+/// | 16+12k | 4 | f32 | length | s | anvil.md 4.5 |
+/// | 20+12k | 4 | u32 | layout word: clips that share it share their mappings | | anvil.md 4.5 |
+/// | 24+12k | 4 | u32 | not known (D: count of TeleportAtTime) | | anvil.md 4.5 |
+/// | 28+12k | 2 | u16 | not known (D: Additive, AdditiveWithAlwaysMatchBlendLength) | | anvil.md 4.5 |
+/// | 30+12k | 4 | u32 | not known, often id + 3 | | anvil.md 4.5 |
+/// | 34+12k | 4 | u32 | event count | | anvil.md 4.5 |
+/// | 38+12k | E | objects | AnimTrackEvents, not decoded | | anvil.md 4.5 |
+/// | 38+12k+E | 4 | u32 | not known | | anvil.md 4.5 |
+/// | 42+12k+E | 9 | u8 0, u32, u32 | AnimTrackData: tag, id, class 0181EFE8 | | anvil.md 4.5 |
+/// | 51+12k+E | 4 | u32 | layout word again | | anvil.md 4.5 |
+/// | 55+12k+E | 4 + 12n | u32, mappings | u32 id, class 653CAA76, u32 CRC-32 of the bone's name, 0 the root's motion | | anvil.md 4.5 |
+/// | 59+12k+E+12n | 2 | u16 | not known | | anvil.md 4.5 |
+/// | 61+12k+E+12n | 4 | u32 | track count, equal to n | | anvil.md 4.5 |
+/// | 65+12k+E+12n | | blocks | tracks, one for each mapping, in order; they end the object | | anvil.md 4.5 |
 ///
-/// The events' length is not stored: AnimTrackData is the first place that reads to the exact end.
+/// The length of the events is not stored: `find_tail` finds where AnimTrackData begins.
 ///
 /// `source` becomes [`Clip::source`].
 ///
@@ -106,31 +115,28 @@ fn decode(object: &Object, source: &str) -> Result<(Clip, ClipCensus)> {
         ));
     }
     let events_at = c.position();
-    let behind =
-        behind_events(object, events_at, event_count, |at| read_rest(object, at), |r| r.blocks.len())?;
-    let places = behind.warning();
-    let BehindEvents { at: anchor, rest, .. } = behind;
+    let found = find_tail(object, events_at, event_count, |at| read_tail(object, at), |r| r.blocks.len())?;
+    let ambiguous_tail = found.warning();
+    let FoundTail { at: anchor, tail, .. } = found;
     let events = &object.body[events_at..anchor];
 
-    let mut decoder = Decoder::new(Grammar::ShaunWhite, f64::from(length), rest.blocks.len());
-    for (block, mapping) in rest.blocks.iter().zip(rest.mappings) {
+    let mut decoder = Decoder::new(TrackLayout::ShaunWhite, f64::from(length), tail.blocks.len());
+    for (block, mapping) in tail.blocks.iter().zip(tail.mappings) {
         decoder.track(block, mapping_crc(mapping))?;
     }
     let census = &mut decoder.census;
     census.events += u64::from(event_count);
     census.with_events += u64::from(event_count > 0);
-    census.departures.layout_word_differs += u64::from(rest.layout != layout);
+    census.anomalies.layout_word_differs += u64::from(tail.layout != layout);
 
     let mut warnings = decoder.warnings();
-    warnings.extend(places);
+    warnings.extend(ambiguous_tail);
     let game_id = if object.id == 0 { u64::from(id) } else { object.id };
     if game_id != u64::from(id) {
-        warnings.push(format!("the object calls itself {id:X}, its directory {game_id:X}"));
+        warnings.push(Warning::new(&ID_DIFFERS).with("object", id).with("directory", game_id));
     }
     if unknown_28 != 0 {
-        warnings.push(format!(
-            "the word at offset 28 is {unknown_28:04X}, not 0: the clip may be additive (deltas, not poses)"
-        ));
+        warnings.push(Warning::new(&WORD_28).with("word", unknown_28));
     }
     let hex32 = |v: u32| Value::from(format!("{v:08X}"));
     let mut extras = Map::new();
@@ -138,8 +144,8 @@ fn decode(object: &Object, source: &str) -> Result<(Clip, ClipCensus)> {
         extras.insert(key.into(), value);
     };
     put("layoutWord", hex32(layout));
-    if rest.layout != layout {
-        put("layoutWordOfTrackData", hex32(rest.layout));
+    if tail.layout != layout {
+        put("layoutWordOfTrackData", hex32(tail.layout));
     }
     put("eventCount", event_count.into());
     if !events.is_empty() {
@@ -153,9 +159,9 @@ fn decode(object: &Object, source: &str) -> Result<(Clip, ClipCensus)> {
     for (key, value) in [
         ("unknown24", unknown_24),
         ("unknown28", unknown_28.into()),
-        ("unknownBeforeTrackData", rest.unknown_before),
-        ("animTrackDataId", rest.id),
-        ("unknownAfterMappings", rest.unknown_after.into()),
+        ("unknownBeforeTrackData", tail.unknown_before),
+        ("animTrackDataId", tail.id),
+        ("unknownAfterMappings", tail.unknown_after.into()),
     ] {
         if value != 0 {
             put(key, hex32(value));
@@ -186,8 +192,8 @@ fn mapping_crc(mapping: &[u8; MAPPING]) -> u32 {
     u32::from_le_bytes([mapping[8], mapping[9], mapping[10], mapping[11]])
 }
 
-/// Everything from the word before AnimTrackData to the end of the body.
-struct Rest<'a> {
+/// The tail: everything from the word before AnimTrackData to the end of the body.
+struct Tail<'a> {
     unknown_before: u32,
     id: u32,
     layout: u32,
@@ -196,7 +202,7 @@ struct Rest<'a> {
     blocks: Vec<Block<'a>>,
 }
 
-fn read_rest<'a>(object: &Object<'a>, at: usize) -> Result<Rest<'a>> {
+fn read_tail<'a>(object: &Object<'a>, at: usize) -> Result<Tail<'a>> {
     let mut c = Cursor::new(object.body, object.body_offset);
     c.seek(at, "AnimTrackData")?;
     let unknown_before = c.u32("the word before AnimTrackData")?;
@@ -232,7 +238,7 @@ fn read_rest<'a>(object: &Object<'a>, at: usize) -> Result<Rest<'a>> {
             format_args!("one for each of the {count} mappings"),
         ));
     }
-    let blocks = walk(&mut c, tracks, Grammar::ShaunWhite)?;
+    let blocks = walk(&mut c, tracks, TrackLayout::ShaunWhite)?;
     c.expect_end("the last track")?;
-    Ok(Rest { unknown_before, id, layout, mappings, unknown_after, blocks })
+    Ok(Tail { unknown_before, id, layout, mappings, unknown_after, blocks })
 }

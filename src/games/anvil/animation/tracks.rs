@@ -1,18 +1,18 @@
-//! Track blocks of Anvil, what Riders Republic and Shaun White Skateboarding share: the walk over the blocks,
-//! key times, values, and the census of what was met.
+//! Track blocks of Anvil: finding them, key times, values, and counts for `check`. Riders Republic and Shaun White
+//! Skateboarding share this code.
 //!
-//! Riders Republic (seed, Track blocks):
+//! Riders Republic (docs/formats/anvil.md, section 4.4):
 //!
-//! | Offset | Size | Type | Field |
-//! |---|---|---|---|
-//! | 0x0 | 1 | u8 | tag = 3 x kind + time form |
-//! | 0x1 | 4 | u32 | size word, within eight bytes of T + K x width |
-//! | 0x5 | 4 | u32 | key count K |
-//! | 0x9 | T | | times: form 0 K-1 u8, form 1 K-1 u16 (1/60 s, the first key at 0); form 2 a marker and 1 to 8 mask bytes |
-//! | 9+T | K x width | | values |
+//! | Offset | Size | Type | Field | Unit | Source |
+//! |---|---|---|---|---|---|
+//! | 0x0 | 1 | u8 | tag = 3 x kind + time form | | anvil.md 4.4 |
+//! | 0x1 | 4 | u32 | size word, within eight bytes of T + K x width | bytes | anvil.md 4.4 |
+//! | 0x5 | 4 | u32 | key count K | | anvil.md 4.4 |
+//! | 0x9 | T | | times: form 0 K-1 u8, form 1 K-1 u16 (the first key at 0); form 2 a marker and 1 to 8 mask bytes | 1/60 s; 1/30 s in form 2 | anvil.md 4.4 |
+//! | 9+T | K x width | | values | | anvil.md 4.4 |
 //!
 //! The marker's low six bits count the mask bytes; its high bits are 0x40, 0x80 or 0xC0. A set bit is a key at
-//! that frame of 1/30 s, least significant bit first (notes 4.2); K bits are set.
+//! that frame of 1/30 s, least significant bit first (docs/formats/anvil.md, section 4.2); K bits are set.
 //!
 //! | Kind | Bytes | Value | | Kind | Bytes | Value |
 //! |---|---|---|---|---|---|---|
@@ -22,22 +22,22 @@
 //! | 7 | 2 | rotation about z | | 21, 22 | 4 | not known |
 //! | 8 | 12 | rotation, f32 x, y, z | | 25 | 8 | not known |
 //!
-//! Shaun White Skateboarding (seed, its own section):
+//! Shaun White Skateboarding (docs/formats/anvil.md, section 4.6):
 //!
-//! | Offset | Size | Type | Field |
-//! |---|---|---|---|
-//! | 0x0 | 1 | u8 | tag = kind << 2; bit 0: u16 times; bit 1: two more bytes in memory |
-//! | 0x1 | 4 | u32 | in-memory size: 2 + T, plus 2 with bit 1, up to the kind's alignment, plus K x width |
-//! | 0x5 | 4 | u32 | key count K, at least 1 |
-//! | 0x9 | T | u8[] or u16[] | K-1 times, 1/60 s, the first key at 0, strictly rising |
-//! | 9+T | K x width | | values |
+//! | Offset | Size | Type | Field | Unit | Source |
+//! |---|---|---|---|---|---|
+//! | 0x0 | 1 | u8 | tag = kind << 2; bit 0: u16 times; bit 1: two more bytes in memory | | anvil.md 4.6 |
+//! | 0x1 | 4 | u32 | in-memory size: 2 + T, plus 2 with bit 1, up to the kind's alignment, plus K x width | bytes | anvil.md 4.6 |
+//! | 0x5 | 4 | u32 | key count K, at least 1 | | anvil.md 4.6 |
+//! | 0x9 | T | u8[] or u16[] | K-1 times, the first key at 0, strictly rising | 1/60 s | anvil.md 4.6 |
+//! | 9+T | K x width | | values | | anvil.md 4.6 |
 //!
 //! | Kind | Bytes / alignment | Value |
 //! |---|---|---|
 //! | 4 | 6 / 2 | rotation, 15-bit smallest three, in the game's own steps |
 //! | 5 | 8 / 4 | rotation, 20-bit smallest three |
 //! | 6 | 12 / 4 | rotation, f32 x, y, z |
-//! | 7 | 12 / 4 | translation, f32 x 3 (notes 4.1: the numbering of the engine's first game; unknown in the seed) |
+//! | 7 | 12 / 4 | translation, f32 x 3 (D, by the numbering of the engine's first game: anvil.md 4.1) |
 //! | 8 | 4 / 4 | translation, x bits 21-31, y bits 10-20, z bits 0-9, two's complement, mm |
 //! | 9 | 6 / 2 | translation, i16 x 3, mm |
 //! | 10 | 4 / 4 | one f32 that moves no bone: kept raw |
@@ -51,25 +51,25 @@ use serde::{Serialize, Serializer};
 
 use crate::error::{Error, Result};
 use crate::games::anvil::animation::packed_quat;
-use crate::games::anvil::animation::packed_quat::Batch;
+use crate::games::anvil::animation::packed_quat::DecodeStats;
 use crate::games::anvil::container::object::{Object, class};
 use crate::io::bytes::Cursor;
 use crate::model::{
     Clock, Curve, Interpolation, JointId, OtherTrack, Positions, Property, Target, Timeline, Track, Values,
-    Window,
+    Warning, WarningKind, Window,
 };
 
-/// A key further than this behind the length is past it: lengths are f32, times are whole ticks.
+/// A key later than the clip's length by more than this (seconds) is past it: lengths are f32, times whole ticks.
 const PAST_S: f64 = 1e-4;
-/// What the seed grants: all times are within Length + 1/30 s.
+/// All times are within Length + 1/30 s (docs/formats/anvil.md, section 4.4).
 const GRACE_S: f64 = 1.0 / 30.0;
 /// A last key further than this (in ticks of 1/60 s) from length x 60 is not on it. The f32 length of the longest
 /// track that u16 times allow is exact to 0.004 ticks.
 const LAST_KEY_TICKS: f64 = 0.02;
 
-/// Which game's blocks.
+/// The game whose track blocks are read: they differ in tags, time forms and kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Grammar {
+pub(crate) enum TrackLayout {
     RidersRepublic,
     ShaunWhite,
 }
@@ -89,33 +89,33 @@ enum Packing {
     Raw,
 }
 
-/// Width in bytes, alignment in memory and packing of a kind; `None` for one that was never met.
-fn kind_facts(grammar: Grammar, kind: u8) -> Option<(usize, usize, Packing)> {
+/// Width in bytes, alignment in memory and packing of a kind; `None` for an unknown kind.
+fn kind_facts(layout: TrackLayout, kind: u8) -> Option<(usize, usize, Packing)> {
     use Packing::*;
-    Some(match (grammar, kind) {
-        (Grammar::RidersRepublic, 3) => (4, 4, Rotation10),
-        (Grammar::RidersRepublic, 4) => (6, 2, Rotation15),
-        (Grammar::RidersRepublic, 5) => (8, 4, Rotation20),
-        (Grammar::RidersRepublic, 7) => (2, 2, RotationZ),
-        (Grammar::RidersRepublic, 8) => (12, 4, RotationXyz),
-        (Grammar::RidersRepublic, 9) => (12, 4, TranslationF32),
-        (Grammar::RidersRepublic, 16 | 18) => (1, 1, Raw),
-        (Grammar::RidersRepublic, 17) => (2, 2, Raw),
-        (Grammar::RidersRepublic, 21 | 22) => (4, 4, Raw),
-        (Grammar::RidersRepublic, 25) => (8, 4, Raw),
-        (Grammar::ShaunWhite, 4) => (6, 2, Rotation15Sws),
-        (Grammar::ShaunWhite, 5) => (8, 4, Rotation20),
-        (Grammar::ShaunWhite, 6) => (12, 4, RotationXyz),
-        (Grammar::ShaunWhite, 7) => (12, 4, TranslationF32),
-        (Grammar::ShaunWhite, 8) => (4, 4, TranslationMm32),
-        (Grammar::ShaunWhite, 9) => (6, 2, TranslationMm48),
-        (Grammar::ShaunWhite, 10) => (4, 4, Raw),
-        (Grammar::ShaunWhite, 11 | 17) => (1, 1, Raw),
+    Some(match (layout, kind) {
+        (TrackLayout::RidersRepublic, 3) => (4, 4, Rotation10),
+        (TrackLayout::RidersRepublic, 4) => (6, 2, Rotation15),
+        (TrackLayout::RidersRepublic, 5) => (8, 4, Rotation20),
+        (TrackLayout::RidersRepublic, 7) => (2, 2, RotationZ),
+        (TrackLayout::RidersRepublic, 8) => (12, 4, RotationXyz),
+        (TrackLayout::RidersRepublic, 9) => (12, 4, TranslationF32),
+        (TrackLayout::RidersRepublic, 16 | 18) => (1, 1, Raw),
+        (TrackLayout::RidersRepublic, 17) => (2, 2, Raw),
+        (TrackLayout::RidersRepublic, 21 | 22) => (4, 4, Raw),
+        (TrackLayout::RidersRepublic, 25) => (8, 4, Raw),
+        (TrackLayout::ShaunWhite, 4) => (6, 2, Rotation15Sws),
+        (TrackLayout::ShaunWhite, 5) => (8, 4, Rotation20),
+        (TrackLayout::ShaunWhite, 6) => (12, 4, RotationXyz),
+        (TrackLayout::ShaunWhite, 7) => (12, 4, TranslationF32),
+        (TrackLayout::ShaunWhite, 8) => (4, 4, TranslationMm32),
+        (TrackLayout::ShaunWhite, 9) => (6, 2, TranslationMm48),
+        (TrackLayout::ShaunWhite, 10) => (4, 4, Raw),
+        (TrackLayout::ShaunWhite, 11 | 17) => (1, 1, Raw),
         _ => return None,
     })
 }
 
-/// One track block, found but not decoded.
+/// A track block that is not decoded yet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Block<'a> {
     /// Offset of the tag, for errors.
@@ -133,28 +133,28 @@ pub(crate) struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// The time form without what does not change the times (Shaun White's bit 1).
-    fn time_form(&self, grammar: Grammar) -> u8 {
-        match grammar {
-            Grammar::RidersRepublic => self.form,
-            Grammar::ShaunWhite => self.form & 1,
+    /// The time form without Shaun White's bit 1, which does not change the times.
+    fn time_form(&self, layout: TrackLayout) -> u8 {
+        match layout {
+            TrackLayout::RidersRepublic => self.form,
+            TrackLayout::ShaunWhite => self.form & 1,
         }
     }
 
-    /// Bytes before the block's values.
+    /// Offset of the block's values.
     fn values_offset(&self) -> u64 {
         self.offset + 9 + self.times.len() as u64
     }
 }
 
 /// Finds `count` blocks. Nothing is decoded, but every size is checked, the mask's bits and the in-memory size too.
-pub(crate) fn walk<'a>(cursor: &mut Cursor<'a>, count: u32, grammar: Grammar) -> Result<Vec<Block<'a>>> {
-    // A block is at least 9 bytes: no more of them can be there.
+pub(crate) fn walk<'a>(cursor: &mut Cursor<'a>, count: u32, layout: TrackLayout) -> Result<Vec<Block<'a>>> {
+    // A block has at least 9 bytes, which limits the count.
     let mut blocks = Vec::with_capacity((count as usize).min(cursor.left() / 9));
     for i in 0..count {
-        let block = match grammar {
-            Grammar::RidersRepublic => walk_rr(cursor),
-            Grammar::ShaunWhite => walk_sws(cursor),
+        let block = match layout {
+            TrackLayout::RidersRepublic => walk_rr(cursor),
+            TrackLayout::ShaunWhite => walk_sws(cursor),
         };
         blocks.push(block.map_err(|e| e.in_entry(format!("track {i} of {count}")))?);
     }
@@ -173,7 +173,7 @@ fn walk_rr<'a>(c: &mut Cursor<'a>) -> Result<Block<'a>> {
     let offset = c.offset();
     let tag = c.u8("track tag")?;
     let (kind, form) = (tag / 3, tag % 3);
-    let Some((width, _, packing)) = kind_facts(Grammar::RidersRepublic, kind) else {
+    let Some((width, _, packing)) = kind_facts(TrackLayout::RidersRepublic, kind) else {
         return Err(unknown_kind(offset, tag, kind, "3, 4, 5, 7, 8, 9, 16, 17, 18, 21, 22, 25"));
     };
     let size_word = c.u32("track size word")?;
@@ -209,7 +209,7 @@ fn walk_sws<'a>(c: &mut Cursor<'a>) -> Result<Block<'a>> {
     let offset = c.offset();
     let tag = c.u8("track tag")?;
     let (kind, form) = (tag >> 2, tag & 3);
-    let Some((width, alignment, packing)) = kind_facts(Grammar::ShaunWhite, kind) else {
+    let Some((width, alignment, packing)) = kind_facts(TrackLayout::ShaunWhite, kind) else {
         return Err(unknown_kind(offset, tag, kind, "4 to 11 and 17"));
     };
     let size_word = c.u32("track size in memory")?;
@@ -231,7 +231,7 @@ fn walk_sws<'a>(c: &mut Cursor<'a>) -> Result<Block<'a>> {
     Ok(Block { offset, kind, form, size_word, keys, times, values, packing, width })
 }
 
-/// How many tracks and keys of one kind in one time form were met.
+/// The number of tracks and keys of one kind in one time form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct KindCount {
     /// Track kind.
@@ -244,10 +244,10 @@ pub struct KindCount {
     pub keys: u64,
 }
 
-/// What decoding met: totals and departures from what the seed holds to be always so. Sums with `+=`.
+/// Counts over decoded clips: totals, and anomalies. Sums with `+=`.
 ///
 /// Whatever breaks the framing (a mask whose bits are not K, a wrong in-memory size, an end that is not exact) is
-/// no count here but an error of the clip.
+/// not counted here: it is an error of the clip.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ClipCensus {
     /// Clips decoded.
@@ -268,67 +268,76 @@ pub struct ClipCensus {
     pub additive: u64,
     /// Tracks and keys of each kind in each time form, rising.
     pub kinds: Vec<KindCount>,
-    /// Mask tracks by the marker's high bits: none, 0x40, 0x80, 0xC0. The first is a departure.
+    /// Mask tracks by the marker's high bits: none, 0x40, 0x80, 0xC0. The first is an anomaly.
     #[serde(serialize_with = "markers")]
     pub mask_markers: [u64; 4],
     /// Tracks of kind 7 in which a key's top bit is set.
     pub kind_7_top_bit_tracks: u64,
-    /// Departures.
-    pub departures: Departures,
+    /// Counts of what docs/formats/anvil.md says never happens. The key in JSON stays as users know it.
+    #[serde(rename = "departures")]
+    pub anomalies: Anomalies,
 }
 
 fn markers<S: Serializer>(counts: &[u64; 4], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(["0x00", "0x40", "0x80", "0xC0"].into_iter().zip(counts))
 }
 
-macro_rules! departures {
-    ($($(#[$doc:meta])* $field:ident = $text:literal,)*) => {
-        /// Counts of what departs from the seed's "always so".
+macro_rules! anomalies {
+    ($($(#[$doc:meta])* $field:ident = $text:literal $(raises $code:literal)?,)*) => {
+        /// Counts of what docs/formats/anvil.md says never happens.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-        pub struct Departures {
+        pub struct Anomalies {
             $($(#[$doc])* pub $field: u64,)*
         }
 
-        impl Departures {
+        impl Anomalies {
             /// Each count with its sentence ("keys of kind 4 with ..."), in a fixed order, zeros too.
             pub fn iter(&self) -> impl Iterator<Item = (u64, &'static str)> + '_ {
                 [$((self.$field, $text)),*].into_iter()
             }
+
+            /// A warning for each count above zero, in the same order.
+            fn warnings(&self, out: &mut Vec<Warning>) {
+                $($(if self.$field > 0 {
+                    static KIND: WarningKind = WarningKind { code: $code, text: concat!($text, ": {count}") };
+                    out.push(Warning::new(&KIND).with("count", self.$field));
+                })?)*
+            }
         }
 
-        impl AddAssign<&Departures> for Departures {
-            fn add_assign(&mut self, other: &Departures) {
+        impl AddAssign<&Anomalies> for Anomalies {
+            fn add_assign(&mut self, other: &Anomalies) {
                 $(self.$field += other.$field;)*
             }
         }
     };
 }
 
-departures! {
+anomalies! {
     /// Mask tracks whose marker has none of the bits 0x40 and 0x80.
-    mask_marker_without_high_bits = "mask tracks whose marker has no high bit",
+    mask_marker_without_high_bits = "mask tracks whose marker has no high bit" raises "anvil-mask-marker",
     /// Keys of kind 4 whose third word has bit 15.
-    kind_4_third_word_bit_15 = "keys of kind 4 with bit 15 of the third word set",
+    kind_4_third_word_bit_15 = "keys of kind 4 with bit 15 of the third word set" raises "anvil-kind-4-bit-15",
     /// Keys of kind 5 with bit 28 or 29.
-    kind_5_bits_28_29 = "keys of kind 5 with bit 28 or 29 set",
+    kind_5_bits_28_29 = "keys of kind 5 with bit 28 or 29 set" raises "anvil-kind-5-bits",
     /// Riders Republic tracks whose size word is more than eight bytes off the stored payload.
-    size_word_off = "tracks whose size word is more than 8 bytes off their payload",
-    /// Tracks without a key (Riders Republic; the seed shows none).
-    tracks_without_keys = "tracks without a key, left out",
+    size_word_off = "tracks whose size word is more than 8 bytes off their payload" raises "anvil-size-word",
+    /// Tracks without a key (Riders Republic; none is known).
+    tracks_without_keys = "tracks without a key, left out" raises "anvil-tracks-without-keys",
     /// Keys whose time is not after the key before; left out.
-    keys_not_rising = "keys whose time does not rise, left out",
+    keys_not_rising = "keys whose time does not rise, left out" raises "anvil-keys-not-rising",
     /// Keys after Length (by more than 1e-4 s).
     keys_past_length = "keys past the clip's length",
     /// Keys after Length + 1/30 s.
     keys_past_grace = "keys past the clip's length by more than 1/30 s",
-    /// Shaun White tracks whose last key is not on length x 60 (25 in the seed's census).
-    last_key_off_length = "tracks whose last key is not on length x 60",
-    /// Shaun White clips whose second layout word is not the first (99 in the seed's census).
-    layout_word_differs = "clips whose second layout word is not the first",
+    /// Shaun White tracks whose last key is not on length x 60 (25 are known).
+    last_key_off_length = "tracks whose last key is not on length x 60" raises "anvil-last-key-off-length",
+    /// Shaun White clips whose second layout word is not the first (99 are known).
+    layout_word_differs = "clips whose second layout word is not the first" raises "anvil-layout-word",
     /// Riders Republic clips with 322B96B8, TeleportAtTime or 251905D9 other than empty.
-    fields_not_empty = "clips with a field that is empty throughout the seed's census",
+    fields_not_empty = "clips with a field that is empty throughout the seed's census" raises "anvil-fields-not-empty",
     /// Rotation keys whose stored components leave no room for the omitted one; made unit.
-    rotations_not_unit = "rotation keys longer than 1, made unit",
+    rotations_not_unit = "rotation keys longer than 1, made unit" raises "anvil-rotations-not-unit",
 }
 
 impl ClipCensus {
@@ -358,7 +367,7 @@ impl AddAssign<&ClipCensus> for ClipCensus {
             kinds,
             mask_markers,
             kind_7_top_bit_tracks,
-            departures,
+            anomalies,
         } = other;
         self.clips += clips;
         self.tracks += tracks;
@@ -375,7 +384,7 @@ impl AddAssign<&ClipCensus> for ClipCensus {
             *mine += theirs;
         }
         self.kind_7_top_bit_tracks += kind_7_top_bit_tracks;
-        self.departures += departures;
+        self.anomalies += anomalies;
     }
 }
 
@@ -385,18 +394,18 @@ impl AddAssign for ClipCensus {
     }
 }
 
-/// What is known of a timeline once its bytes are read.
+/// What the key times of a timeline show once they are read.
 struct TimelineFacts {
     past_length: u32,
     past_grace: u32,
-    /// Where not every key rises: which do, by index.
+    /// The indices of the keys that rise, where not all do.
     rising: Option<Vec<u32>>,
     off_length: bool,
 }
 
 /// Decodes blocks into tracks; gathers timelines, census and warnings.
 pub(crate) struct Decoder<'a> {
-    grammar: Grammar,
+    layout: TrackLayout,
     length_s: f64,
     pub(crate) timelines: Vec<Timeline>,
     facts: Vec<TimelineFacts>,
@@ -409,13 +418,13 @@ pub(crate) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    pub(crate) fn new(grammar: Grammar, length_s: f64, tracks: usize) -> Self {
+    pub(crate) fn new(layout: TrackLayout, length_s: f64, tracks: usize) -> Self {
         Decoder {
-            grammar,
+            layout,
             length_s,
             timelines: Vec::new(),
             facts: Vec::new(),
-            // Tracks of a clip tend to have few or many of them; room for many is one allocation.
+            // Clips have few timelines or many. Room for many is one allocation.
             by_bytes: HashMap::with_capacity(tracks.min(512)),
             tracks: Vec::with_capacity(tracks),
             census: ClipCensus { clips: 1, ..ClipCensus::default() },
@@ -431,31 +440,31 @@ impl<'a> Decoder<'a> {
         self.census.tracks += 1;
         self.census.keys += keys;
         self.census.count(block.kind, block.form, 1, keys);
-        if self.grammar == Grammar::RidersRepublic {
+        if self.layout == TrackLayout::RidersRepublic {
             let payload = block.times.len() + block.values.len();
             if (block.size_word as usize).abs_diff(payload) > 8 {
-                self.census.departures.size_word_off += 1;
+                self.census.anomalies.size_word_off += 1;
             }
             if block.form == 2 {
                 let high = usize::from(block.times[0] >> 6);
                 self.census.mask_markers[high] += 1;
-                self.census.departures.mask_marker_without_high_bits += u64::from(high == 0);
+                self.census.anomalies.mask_marker_without_high_bits += u64::from(high == 0);
             }
         }
         if block.keys == 0 {
-            self.census.departures.tracks_without_keys += 1;
+            self.census.anomalies.tracks_without_keys += 1;
             return Ok(());
         }
         let mut values = self.values(block)?;
         let timeline = self.timeline(block);
         let facts = &self.facts[timeline as usize];
-        let departures = &mut self.census.departures;
-        departures.keys_past_length += u64::from(facts.past_length);
-        departures.keys_past_grace += u64::from(facts.past_grace);
-        departures.last_key_off_length += u64::from(facts.off_length);
+        let anomalies = &mut self.census.anomalies;
+        anomalies.keys_past_length += u64::from(facts.past_length);
+        anomalies.keys_past_grace += u64::from(facts.past_grace);
+        anomalies.last_key_off_length += u64::from(facts.off_length);
         if let Some(rising) = &facts.rising {
-            departures.keys_not_rising += keys - rising.len() as u64;
-            keep(&mut values, rising);
+            anomalies.keys_not_rising += keys - rising.len() as u64;
+            retain_keys(&mut values, rising);
         }
         let (property, interpolation) = match &values {
             Values::Quat(_) => (Property::Rotation, Interpolation::Nlerp),
@@ -540,29 +549,33 @@ impl<'a> Decoder<'a> {
     }
 
     #[inline]
-    fn rotation(&mut self, block: &Block, decode: fn(&[u8], &mut Vec<Quat>) -> Batch) -> Result<Values> {
+    fn rotation(
+        &mut self,
+        block: &Block,
+        decode: fn(&[u8], &mut Vec<Quat>) -> DecodeStats,
+    ) -> Result<Values> {
         let mut out = Vec::with_capacity(block.keys as usize);
-        let batch = decode(block.values, &mut out);
-        let departures = &mut self.census.departures;
+        let stats = decode(block.values, &mut out);
+        let anomalies = &mut self.census.anomalies;
         match block.kind {
-            4 => departures.kind_4_third_word_bit_15 += u64::from(batch.reserved_bits),
-            5 => departures.kind_5_bits_28_29 += u64::from(batch.reserved_bits),
+            4 => anomalies.kind_4_third_word_bit_15 += u64::from(stats.reserved_bits),
+            5 => anomalies.kind_5_bits_28_29 += u64::from(stats.reserved_bits),
             _ => {}
         }
-        if batch.least_remainder.is_nan() {
+        if stats.least_remainder.is_nan() {
             return Err(not_finite(block));
         }
-        if batch.least_remainder < -4e-6 {
-            departures.rotations_not_unit += u64::from(packed_quat::renormalise(&mut out));
+        if stats.least_remainder < -4e-6 {
+            anomalies.rotations_not_unit += u64::from(packed_quat::renormalise(&mut out));
         }
         Ok(Values::Quat(out))
     }
 
-    /// Index of the block's timeline; one whose bytes were met before is shared.
+    /// Index of the block's timeline. Blocks with equal time bytes share one.
     fn timeline(&mut self, block: &Block<'a>) -> u32 {
-        let form = block.time_form(self.grammar);
+        let form = block.time_form(self.layout);
         // One key at 0 needs no time bytes in either form: one timeline for both.
-        let mask = self.grammar == Grammar::RidersRepublic && form == 2;
+        let mask = self.layout == TrackLayout::RidersRepublic && form == 2;
         let bytes = if mask { &block.times[1..] } else { block.times };
         let form = if bytes.is_empty() { 0 } else { form };
         if let Some(&i) = self.by_bytes.get(&(form, bytes)) {
@@ -581,7 +594,7 @@ impl<'a> Decoder<'a> {
             }
             (Clock::Ticks60, p)
         };
-        let (positions, facts) = self.judge(clock, positions);
+        let (positions, facts) = self.check_times(clock, positions);
         self.timelines.push(Timeline { clock, positions, window: Window::WHOLE });
         self.facts.push(facts);
         let i = (self.timelines.len() - 1) as u32;
@@ -589,8 +602,8 @@ impl<'a> Decoder<'a> {
         i
     }
 
-    /// Keeps what rises of `positions` and says how it stands to the clip's length.
-    fn judge(&mut self, clock: Clock, mut positions: Vec<u32>) -> (Positions, TimelineFacts) {
+    /// Keeps the rising keys of `positions` and compares them with the clip's length.
+    fn check_times(&mut self, clock: Clock, mut positions: Vec<u32>) -> (Positions, TimelineFacts) {
         let mut rising = None;
         if !positions.is_sorted_by(|a, b| a < b) {
             let mut kept = Vec::new();
@@ -605,7 +618,7 @@ impl<'a> Decoder<'a> {
             rising = Some(kept);
         }
         let after = |edge_s: f64| {
-            // From the end: in a sound clip the first look is the last.
+            // From the end, so that a sound clip needs one comparison.
             positions.iter().rev().take_while(|p| clock.seconds(f64::from(**p)) > edge_s).count() as u32
         };
         let past_length = after(self.length_s + PAST_S);
@@ -614,7 +627,7 @@ impl<'a> Decoder<'a> {
         if past_length > 0 {
             self.last_key_s = self.last_key_s.max(clock.seconds(f64::from(last)));
         }
-        let off_length = self.grammar == Grammar::ShaunWhite
+        let off_length = self.layout == TrackLayout::ShaunWhite
             && (self.length_s * 60.0 - f64::from(last)).abs() > LAST_KEY_TICKS;
         let first = positions.first().copied().unwrap_or_default();
         let count = positions.len() as u32;
@@ -626,35 +639,41 @@ impl<'a> Decoder<'a> {
         (positions, TimelineFacts { past_length, past_grace, rising, off_length })
     }
 
-    /// The sentences that the report needs of this clip.
-    pub(crate) fn warnings(&self) -> Vec<String> {
+    /// The warnings about this clip.
+    pub(crate) fn warnings(&self) -> Vec<Warning> {
         let mut out = Vec::new();
-        let past = self.census.departures.keys_past_length;
+        let past = self.census.anomalies.keys_past_length;
         if past > 0 {
-            out.push(format!(
-                "keys past the length of {:.4} s, kept: {past}, up to {:.4} s",
-                self.length_s, self.last_key_s
-            ));
+            let warning = Warning::new(&KEYS_PAST_LENGTH).with("length_s", self.length_s);
+            out.push(warning.with("keys", past).with("last_s", self.last_key_s));
         }
-        let others = Departures { keys_past_length: 0, keys_past_grace: 0, ..self.census.departures };
-        for (count, text) in others.iter().filter(|(count, _)| *count > 0) {
-            out.push(format!("{text}: {count}"));
-        }
+        self.census.anomalies.warnings(&mut out);
         if self.z_keys > 0 {
-            out.push(format!(
-                "{} keys of kind 7 have the top bit set: read as w stored and z its root, by continuity",
-                self.z_keys
-            ));
+            out.push(Warning::new(&KIND_7_ROOT_Z).with("keys", self.z_keys));
         }
         if self.z_ignored_keys > 0 {
-            out.push(format!(
-                "{} keys of kind 7 have the top bit set: ignored, by continuity",
-                self.z_ignored_keys
-            ));
+            out.push(Warning::new(&KIND_7_TOP_BIT_IGNORED).with("keys", self.z_ignored_keys));
         }
         out
     }
 }
+
+static KEYS_PAST_LENGTH: WarningKind = WarningKind {
+    code: "anvil-keys-past-length",
+    text: "keys past the length of {length_s:.4} s, kept: {keys}, up to {last_s:.4} s",
+};
+static KIND_7_ROOT_Z: WarningKind = WarningKind {
+    code: "anvil-kind-7-root-z",
+    text: "{keys} keys of kind 7 have the top bit set: read as w stored and z its root, by continuity",
+};
+static KIND_7_TOP_BIT_IGNORED: WarningKind = WarningKind {
+    code: "anvil-kind-7-top-bit-ignored",
+    text: "{keys} keys of kind 7 have the top bit set: ignored, by continuity",
+};
+static EVENTS_AMBIGUOUS: WarningKind = WarningKind {
+    code: "anvil-events-ambiguous",
+    text: "{places} places behind the events read as AnimTrackData to the exact end: the one with the most tracks is taken",
+};
 
 /// Frames of the set bits, least significant bit of the first byte first.
 fn mask_positions(mask: &[u8], keys: u32) -> Vec<u32> {
@@ -673,7 +692,7 @@ fn millimetres(v: [i32; 3]) -> Vec3 {
     Vec3::from_array(v.map(|v| v as f32 / 1000.0))
 }
 
-/// The error for a float that is none, found again by a second look.
+/// The error for a float that is not finite. It is found by a second pass, so that the first stays fast.
 #[cold]
 fn not_finite(block: &Block) -> Error {
     let at = block
@@ -690,8 +709,8 @@ fn not_finite(block: &Block) -> Error {
     )
 }
 
-/// Keeps the values of the keys `kept`.
-fn keep(values: &mut Values, kept: &[u32]) {
+/// Keeps only the values of the keys `kept`.
+fn retain_keys(values: &mut Values, kept: &[u32]) {
     fn pick<T: Copy>(values: &mut Vec<T>, kept: &[u32]) {
         *values = kept.iter().map(|&i| values[i as usize]).collect();
     }
@@ -707,7 +726,7 @@ fn keep(values: &mut Values, kept: &[u32]) {
     }
 }
 
-/// Bytes of an unread part that extras hold as hex; longer ones are named by length and CRC-32 only.
+/// The longest unread part that extras hold as hex, bytes. Longer ones are given by length and CRC-32.
 const HEX_LIMIT: usize = 4096;
 
 /// An unread part for extras: its hex, or (where that would swell the output) its length and CRC-32.
@@ -729,7 +748,7 @@ fn hex(bytes: &[u8]) -> String {
     out
 }
 
-/// Where `word` stands next in `data` at or after `from`.
+/// The next offset of `word` in `data` at or after `from`.
 pub(crate) fn find_word(data: &[u8], from: usize, word: u32) -> Option<usize> {
     memchr::memmem::find(data.get(from..)?, &word.to_le_bytes()).map(|i| from + i)
 }
@@ -738,58 +757,54 @@ pub(crate) fn find_word(data: &[u8], from: usize, word: u32) -> Option<usize> {
 /// tag, u32 id.
 const BEFORE_CLASS: usize = 9;
 
-/// What stands behind the events.
-pub(crate) struct BehindEvents<T> {
-    /// Where it begins in the body.
+/// The tail of a body: everything behind the events, which begins with AnimTrackData.
+pub(crate) struct FoundTail<T> {
+    /// Offset in the body.
     pub at: usize,
-    pub rest: T,
-    /// Places that read as it to the exact end of the body: more than one is worth a word.
-    pub places: usize,
+    pub tail: T,
+    /// Number of offsets that read as a tail to the exact end of the body. More than one gives a warning.
+    pub candidates: usize,
 }
 
-impl<T> BehindEvents<T> {
-    /// The sentence about more than one place.
-    pub fn warning(&self) -> Option<String> {
-        (self.places > 1).then(|| {
-            format!(
-                "{} places behind the events read as AnimTrackData to the exact end: the one with the most tracks is taken",
-                self.places
-            )
-        })
+impl<T> FoundTail<T> {
+    /// The warning where there was more than one candidate.
+    pub fn warning(&self) -> Option<Warning> {
+        (self.candidates > 1).then(|| Warning::new(&EVENTS_AMBIGUOUS).with("places", self.candidates))
     }
 }
 
-/// Passes the events, whose length is not stored: what follows them begins where `read` succeeds (it demands the exact
-/// end of the body, so the same bytes inside an event mislead nobody). Without events that is `events_at` itself.
-/// Should several places read, which needs bytes made for it (an empty list of tracks, and a buffer over the true
-/// ones), the one with the most tracks counts, and of equal ones the first.
+/// Finds the tail. The length of the events before it is not stored, so the tail begins at the offset where `read`
+/// succeeds. `read` demands the exact end of the body, so that the same bytes inside an event mislead nobody. Without
+/// events the tail begins at `events_at`. Several offsets can only succeed in bytes that were made for it (an empty
+/// list of tracks, and a buffer over the true ones). Then the one with the most tracks is taken, and of equal ones the
+/// first.
 ///
-/// Hostile bytes do not make this slow: what a place costs is its list of mappings, and lists of several places
-/// cannot share their bytes (a mapping's class stands where the tag of the next place must be 0).
+/// Hostile bytes do not make this slow: a candidate costs its list of mappings, and the lists of several candidates
+/// cannot share their bytes (a mapping's class stands where the tag of the next candidate must be 0).
 ///
 /// # Errors
-/// Of places with the class word that do not read, the one that got furthest says why.
-pub(crate) fn behind_events<T>(
+/// Malformed where no offset succeeds: the error of the candidate that was read furthest.
+pub(crate) fn find_tail<T>(
     object: &Object,
     events_at: usize,
     event_count: u32,
     read: impl Fn(usize) -> Result<T>,
     tracks: impl Fn(&T) -> usize,
-) -> Result<BehindEvents<T>> {
+) -> Result<FoundTail<T>> {
     if event_count == 0 {
-        return read(events_at).map(|rest| BehindEvents { at: events_at, rest, places: 1 });
+        return read(events_at).map(|tail| FoundTail { at: events_at, tail, candidates: 1 });
     }
     let mut from = events_at + BEFORE_CLASS;
     let mut furthest: Option<Error> = None;
-    let mut best: Option<BehindEvents<T>> = None;
+    let mut best: Option<FoundTail<T>> = None;
     while let Some(word) = find_word(object.body, from, class::ANIM_TRACK_DATA) {
         let at = word - BEFORE_CLASS;
         match read(at) {
-            Ok(rest) => {
-                let places = best.as_ref().map_or(0, |best| best.places) + 1;
+            Ok(tail) => {
+                let candidates = best.as_ref().map_or(0, |best| best.candidates) + 1;
                 match &mut best {
-                    Some(best) if tracks(&best.rest) >= tracks(&rest) => best.places = places,
-                    _ => best = Some(BehindEvents { at, rest, places }),
+                    Some(best) if tracks(&best.tail) >= tracks(&tail) => best.candidates = candidates,
+                    _ => best = Some(FoundTail { at, tail, candidates }),
                 }
             }
             Err(e) if furthest.as_ref().is_none_or(|f| f.offset() < e.offset()) => furthest = Some(e),
@@ -826,14 +841,14 @@ mod tests {
         a.count(4, 1, 1, 3);
         a.count(4, 1, 1, 3);
         let mut b = a.clone();
-        b.departures.keys_past_length = 7;
+        b.anomalies.keys_past_length = 7;
         a += &b;
         a += b;
         assert_eq!(
             a.kinds.iter().map(|k| (k.kind, k.form, k.tracks, k.keys)).collect::<Vec<_>>(),
             [(4, 1, 6, 18), (9, 0, 3, 6)]
         );
-        assert_eq!(a.departures.keys_past_length, 14);
+        assert_eq!(a.anomalies.keys_past_length, 14);
         let json = serde_json::to_value(&a).unwrap();
         assert_eq!(json["mask_markers"]["0x40"], 0);
         assert_eq!(json["departures"]["keys_past_length"], 14);

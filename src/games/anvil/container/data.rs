@@ -1,22 +1,22 @@
 //! Anvil's data containers: packed blocks behind a magic. An entry's payload is a chain of them.
 //!
-//! Before the payload (notes 1.7): in versions 25 and 26 a header of 0x1B8 bytes that starts with `FILEDATA`; in some
-//! files four bytes (a checksum). Both are found by the magics, not assumed.
+//! Before the payload (docs/formats/anvil.md, section 1.7): in versions 25 and 26 a header of 0x1B8 bytes that starts
+//! with `FILEDATA`; in some files four bytes (a checksum). Both are found by the magics, not assumed.
 //!
-//! Container header (notes 2.1):
+//! Container header (docs/formats/anvil.md, section 2.1):
 //!
-//! | Offset | Size | Field | Confidence |
-//! |---|---|---|---|
-//! | 0 | 8 | magic `33 AA FB 57 99 FA 04 10`, or `34 .. 14 10`, `35 .. 15 10`, `36 .. 16 10` | A |
-//! | 8 | 2 | version: up to 1 block sizes are u16, from 2 on u32 | A |
-//! | 10 | 1 | algorithm ([`crate::games::anvil::container::codec`]) | A |
-//! | 11 | 4 | u16 largest unpacked and u16 largest packed block, or one u32; bit 31 set: table form, clear: streaming form | B |
+//! | Offset | Size | Field | Unit | Source, mark |
+//! |---|---|---|---|---|
+//! | 0 | 8 | magic `33 AA FB 57 99 FA 04 10`, or `34 .. 14 10`, `35 .. 15 10`, `36 .. 16 10` | | anvil.md 2.1, A |
+//! | 8 | 2 | version: up to 1 block sizes are u16, from 2 on u32 | | anvil.md 2.1, A |
+//! | 10 | 1 | algorithm ([`crate::games::anvil::container::codec`]) | | anvil.md 2.4, A |
+//! | 11 | 4 | u16 largest unpacked and u16 largest packed block, or one u32; bit 31 set: table form, clear: streaming form | bytes | anvil.md 2.1, B |
 //!
-//! Table form (notes 2.2): block count (u16 or u32), per block {unpacked, packed}, then per block {u32 checksum, packed
-//! bytes}. Equal sizes: stored. A u16 size of 0 is 65,536.
+//! Table form (docs/formats/anvil.md, section 2.2): block count (u16 or u32), per block {unpacked, packed}, then per
+//! block {u32 checksum, packed bytes}. Equal sizes: stored. A u16 size of 0 is 65,536.
 //!
-//! Streaming form (notes 2.3), up to the end of the payload or the next magic: u8 1, u32 packed, u32 unpacked, u32
-//! checksum, bytes; or u8 0, u32 size, raw bytes.
+//! Streaming form (docs/formats/anvil.md, section 2.3), up to the end of the payload or the next magic: u8 1, u32
+//! packed, u32 unpacked, u32 checksum, bytes; or u8 0, u32 size, raw bytes.
 //!
 //! The widths of the count and of the sizes are not stated anywhere. A reading of the table counts if its blocks end
 //! exactly at the payload's end or at the next magic and no block unpacks to more than the stated maximum; where more
@@ -33,9 +33,9 @@ use crate::games::anvil::container::forge::hex;
 pub const FILEDATA: &[u8; 8] = b"FILEDATA";
 /// Length of a `FILEDATA` header.
 pub const FILEDATA_SIZE: usize = 0x1B8;
-/// What a payload unpacks to at most, in bytes.
+/// Limit of a payload's unpacked size, bytes.
 pub const MAX_UNPACKED: usize = 1 << 30;
-/// What a block unpacks to at most, in bytes: 64 times the largest known.
+/// Limit of a block's unpacked size, bytes: 64 times the largest known.
 const MAX_BLOCK: usize = 16 << 20;
 const HEADER: usize = 15;
 /// First byte of the magic of most games.
@@ -61,7 +61,7 @@ pub struct Container {
     pub form: ContainerForm,
 }
 
-/// How a container was read: what its header states, and what was decided by trying.
+/// How a container was read: what its header states, and what was found by trying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ContainerForm {
     /// The first byte of its magic, 0x33 to 0x36.
@@ -104,7 +104,7 @@ pub struct Unpacked<'a> {
     pub before: usize,
     /// The containers; empty where the payload was raw.
     pub containers: &'a [Container],
-    /// Which way open questions were decided, and checksums that do not match.
+    /// Notes: what was assumed, and checksums that do not match.
     pub notes: &'a [String],
 }
 
@@ -117,7 +117,7 @@ pub struct Unpacker {
     notes: Vec<String>,
 }
 
-/// A buffer that only ever grows, so that no byte is cleared to be overwritten.
+/// A buffer that only grows: clearing bytes that are then overwritten would cost time.
 #[derive(Debug, Default)]
 struct Output {
     bytes: Vec<u8>,
@@ -137,7 +137,7 @@ impl Output {
     }
 }
 
-/// Whether a container's magic stands at `at`.
+/// Whether there is a container's magic at `at`.
 pub fn magic_at(payload: &[u8], at: usize) -> bool {
     matches!(
         payload.get(at..),
@@ -216,12 +216,12 @@ struct Framing<'a> {
     form: Form,
     /// The size pairs.
     sizes: &'a [u8],
-    /// Where the first block's checksum stands.
+    /// Offset of the first block's checksum.
     start: usize,
     end: usize,
 }
 
-/// A block: sizes, and where its packed bytes stand.
+/// A block: its sizes, and the offset of its packed bytes.
 #[derive(Clone, Copy)]
 struct Block {
     unpacked: usize,
@@ -316,8 +316,8 @@ impl Sums {
 }
 
 impl Unpacker {
-    /// Unpacks `payload`: strips what stands before it, then container after container to its end. A payload without
-    /// a container is raw and returned as it is.
+    /// Unpacks `payload`: skips what is before the first container, then unpacks containers to the payload's end. A
+    /// payload without a container is raw and returned as it is.
     ///
     /// Errors carry offsets in `payload`. Never allocates more than 16 MiB beyond what was decoded.
     pub fn unpack<'a>(&'a mut self, payload: &'a [u8], options: &DataOptions) -> Result<Unpacked<'a>> {
@@ -344,7 +344,7 @@ impl Unpacker {
                 break;
             }
             at = match container_at(body, end) {
-                // The form was chosen so that this cannot be behind the start.
+                // The form was chosen so that the end cannot be before the start.
                 Some(next) if next > at => next,
                 _ => {
                     return Err(Error::malformed(
@@ -388,20 +388,20 @@ impl Unpacker {
         }
         if framings.len() > 1 {
             for (matching, framing) in &mut framings {
-                // Of as many as there are: a reading of few blocks is no worse than one of many.
+                // The share of matching blocks counts, so that a reading with few blocks is not at a disadvantage.
                 let blocks = framing.blocks().count().max(1);
                 *matching = framing.matching(payload) * 1000 / blocks;
             }
             framings.sort_by_key(|(matching, _)| std::cmp::Reverse(*matching));
         }
-        let decided = framings.len() > 1;
+        let ambiguous = framings.len() > 1;
         let mut failure = None;
         for (_, framing) in framings {
             let kept = (self.out.used, self.notes.len());
             match self.blocks(payload, header, framing, options) {
                 Ok(()) => {
                     if framing.form != usual {
-                        let by = if decided { "checksums and lengths" } else { "where the blocks end" };
+                        let by = if ambiguous { "checksums and lengths" } else { "where the blocks end" };
                         self.notes.push(format!("block table with {} (by {by})", framing.form));
                     }
                     return Ok(framing.end);

@@ -1,6 +1,6 @@
 //! The front of Anvil's containers: a `.forge`, a `.data` or a loose resource, read entry by entry from many threads.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,7 @@ use crate::games::anvil::container::forge::{Archive, Entry};
 use crate::games::anvil::container::loose;
 use crate::games::anvil::container::object::{Generation, Object};
 use crate::games::anvil::container::walk;
-use crate::games::anvil::container::walk::{Context, Findings};
+use crate::games::anvil::container::walk::{Context, WalkReport};
 use crate::io::read_at::{FileAt, ReadAt};
 
 /// How containers are read.
@@ -38,8 +38,8 @@ pub enum Kind {
 /// How many bytes of a file's start [`probe`] looks at.
 pub const PROBE_SIZE: usize = 4096;
 
-/// What a file is by its first [`PROBE_SIZE`] bytes (or all that it has) and its `extension`; `None` where it is
-/// nothing of Anvil's.
+/// The kind of a file, from its first [`PROBE_SIZE`] bytes (or all of a shorter one) and its `extension`; `None` for a
+/// file that is not Anvil's.
 pub fn probe(prefix: &[u8], extension: &str) -> Option<Kind> {
     if Archive::<&[u8]>::probe(prefix) {
         Some(Kind::Forge)
@@ -57,24 +57,24 @@ pub fn probe(prefix: &[u8], extension: &str) -> Option<Kind> {
 pub struct Scratch {
     packed: Vec<u8>,
     unpacker: Unpacker,
-    findings: Findings,
+    report: WalkReport,
 }
 
 impl Scratch {
-    /// New ones; they grow to the largest entry that is read.
+    /// Empty buffers. They grow to the largest entry that is read.
     pub fn new() -> Self {
         Scratch::default()
     }
 
-    /// Which way open questions of the entry read last were decided, and what in it contradicts the notes.
+    /// Notes about the entry that was read last: what was assumed, and what contradicts docs/formats.
     pub fn notes(&self) -> &[String] {
-        &self.findings.notes
+        &self.report.notes
     }
 }
 
-/// How a part of a file was read, where the notes leave it open. The order is the one in which they are told.
+/// How a part of a file was read where docs/formats leaves it open. The order is the one of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Decision {
+enum Assumption {
     /// Bytes before the first container of a payload.
     Before(usize),
     /// A payload without a container.
@@ -87,25 +87,25 @@ enum Decision {
     Loose(&'static str),
 }
 
-impl std::fmt::Display for Decision {
+impl std::fmt::Display for Assumption {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Decision::Before(data::FILEDATA_SIZE) => f.write_str("payloads behind a FILEDATA header"),
-            Decision::Before(n) if *n > data::FILEDATA_SIZE => {
+            Assumption::Before(data::FILEDATA_SIZE) => f.write_str("payloads behind a FILEDATA header"),
+            Assumption::Before(n) if *n > data::FILEDATA_SIZE => {
                 write!(f, "payloads behind a FILEDATA header and {} bytes", n - data::FILEDATA_SIZE)
             }
-            Decision::Before(n) => write!(f, "payloads behind {n} bytes"),
-            Decision::Raw => f.write_str("payloads without a container"),
-            Decision::Container(form) => write!(f, "data containers of {form}"),
-            Decision::Directory(form) => write!(f, "directories as {form}"),
-            Decision::Loose(form) => f.write_str(form),
+            Assumption::Before(n) => write!(f, "payloads behind {n} bytes"),
+            Assumption::Raw => f.write_str("payloads without a container"),
+            Assumption::Container(form) => write!(f, "data containers of {form}"),
+            Assumption::Directory(form) => write!(f, "directories as {form}"),
+            Assumption::Loose(form) => f.write_str(form),
         }
     }
 }
 
-/// An opened file of Anvil's. Shared by threads: everything is read by position.
+/// An opened Anvil file. Threads share it, because everything is read by position.
 #[derive(Debug)]
-pub struct AnvilSource {
+pub struct AnvilFile {
     path: PathBuf,
     stem: String,
     extension: String,
@@ -113,8 +113,8 @@ pub struct AnvilSource {
     kind: Kind,
     content: Content,
     faults: Vec<Error>,
-    /// What was met in the entries read so far: a set, so that the order in which threads read them does not tell.
-    decisions: Mutex<BTreeSet<Decision>>,
+    /// The assumptions about the entries read so far. A set, because threads read entries in any order.
+    assumptions: Mutex<BTreeSet<Assumption>>,
 }
 
 type Source = Box<dyn ReadAt>;
@@ -134,13 +134,13 @@ impl std::fmt::Debug for Content {
 }
 
 /// Opens the file at `path`; errors name it.
-pub fn open(path: &Path, options: &Options) -> Result<AnvilSource> {
+pub fn open(path: &Path, options: &Options) -> Result<AnvilFile> {
     FileAt::open(path)
-        .and_then(|file| AnvilSource::new(Box::new(file), path, options))
+        .and_then(|file| AnvilFile::new(Box::new(file), path, options))
         .map_err(|e| e.in_file(path))
 }
 
-impl AnvilSource {
+impl AnvilFile {
     /// A source over any bytes; `path` gives stem and extension, which name and prove loose resources.
     pub fn new(source: Source, path: &Path, options: &Options) -> Result<Self> {
         let part = |part: Option<&OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
@@ -180,7 +180,7 @@ impl AnvilSource {
                 Content::Whole { source, entry }
             }
         };
-        Ok(AnvilSource {
+        Ok(AnvilFile {
             path: path.to_owned(),
             stem,
             extension,
@@ -188,7 +188,7 @@ impl AnvilSource {
             kind,
             content,
             faults,
-            decisions: Mutex::default(),
+            assumptions: Mutex::default(),
         })
     }
 
@@ -218,7 +218,7 @@ impl AnvilSource {
         }
     }
 
-    /// Which way open questions of the archive were decided.
+    /// Notes about the archive: what was assumed, and what contradicts docs/formats.
     pub fn notes(&self) -> &[String] {
         match &self.content {
             Content::Archive(archive) => archive.notes(),
@@ -226,82 +226,82 @@ impl AnvilSource {
         }
     }
 
-    /// How the index, and the containers, directories and resources of all entries read so far were read, each way
-    /// once, in a fixed order: what no format note can tell of a game before its files were seen.
-    pub fn decided(&self) -> Vec<String> {
+    /// How the index, the containers, the directories and the resources of all entries read so far were read: each
+    /// assumption once, in a fixed order. docs/formats cannot tell these of a game before its files were seen.
+    pub fn assumptions(&self) -> Vec<String> {
         let index = match &self.content {
             Content::Archive(archive) => Some(archive.form()),
             Content::Whole { .. } => None,
         };
-        let decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
-        index.into_iter().chain(decisions.iter().map(Decision::to_string)).collect()
+        let assumptions = self.assumptions.lock().unwrap_or_else(PoisonError::into_inner);
+        index.into_iter().chain(assumptions.iter().map(Assumption::to_string)).collect()
     }
 
-    fn decide(&self, met: impl IntoIterator<Item = Decision>) {
-        self.decisions.lock().unwrap_or_else(PoisonError::into_inner).extend(met);
+    fn assume(&self, met: impl IntoIterator<Item = Assumption>) {
+        self.assumptions.lock().unwrap_or_else(PoisonError::into_inner).extend(met);
     }
 
-    /// Damage of the archive's index that left other entries readable: each is one failure to report.
+    /// Damage of the archive's index that leaves other entries readable: each error is one failure to report.
     pub fn faults(&self) -> &[Error] {
         &self.faults
     }
 
-    /// The generation that the archive's version speaks for.
-    fn likely(&self) -> Generation {
+    /// The generation that the archive's version suggests.
+    fn expected_generation(&self) -> Generation {
         match self.forge_version() {
             Some(version) if version <= 26 => Generation::Ids32,
             _ => Generation::Ids64,
         }
     }
 
-    /// Reads and unpacks entry `index` (its position in [`AnvilSource::entries`]) without looking at its objects.
+    /// Reads and unpacks entry `index` (its position in [`AnvilFile::entries`]) without looking at its objects.
     pub fn unpack<'s>(&self, index: usize, scratch: &'s mut Scratch) -> Result<Unpacked<'s>> {
         let entry = self.entry(index)?;
         let unpacked = self.read(entry, &mut scratch.packed).and_then(|packed| {
             let options = DataOptions { forge_version: self.forge_version(), codec: self.options.codec };
             scratch.unpacker.unpack(packed, &options)
         });
-        unpacked.map_err(|e| self.place(entry, e))
+        unpacked.map_err(|e| self.locate(entry, e))
     }
 
-    /// Calls `visit` with every object of entry `index` (its position in [`AnvilSource::entries`]), in stored order.
-    /// A damaged object is an `Err` in its turn; the `Err` that is returned is of the entry as a whole. Errors name file
-    /// and entry, with offsets in the entry or in its unpacked container.
+    /// Calls `visit` with every object of entry `index` (its position in [`AnvilFile::entries`]), in stored order.
+    /// A damaged object is passed as an `Err`; the returned `Err` is of the entry as a whole. Errors name
+    /// file and entry, with offsets in the entry or in its unpacked container.
     pub fn for_each_object(
         &self,
         index: usize,
         scratch: &mut Scratch,
         visit: &mut dyn FnMut(Result<Object<'_>>),
     ) -> Result<()> {
-        scratch.findings.notes.clear();
+        scratch.report.notes.clear();
         let entry = self.entry(index)?;
-        let visit = &mut |result: Result<Object<'_>>| visit(result.map_err(|e| self.place(entry, e)));
+        let visit = &mut |result: Result<Object<'_>>| visit(result.map_err(|e| self.locate(entry, e)));
         if self.kind == Kind::Loose {
             return self
                 .read(entry, &mut scratch.packed)
                 .and_then(|bytes| loose::for_each_object(bytes, &self.stem, &self.extension, visit))
-                .map(|form| self.decide([Decision::Loose(form)]))
-                .map_err(|e| self.place(entry, e));
+                .map(|form| self.assume([Assumption::Loose(form)]))
+                .map_err(|e| self.locate(entry, e));
         }
-        let Scratch { packed, unpacker, findings } = scratch;
-        findings.directories.clear();
-        let packed = self.read(entry, packed).map_err(|e| self.place(entry, e))?;
+        let Scratch { packed, unpacker, report } = scratch;
+        report.directories.clear();
+        let packed = self.read(entry, packed).map_err(|e| self.locate(entry, e))?;
         let options = DataOptions { forge_version: self.forge_version(), codec: self.options.codec };
-        let unpacked = unpacker.unpack(packed, &options).map_err(|e| self.place(entry, e))?;
-        findings.notes.extend_from_slice(unpacked.notes);
+        let unpacked = unpacker.unpack(packed, &options).map_err(|e| self.locate(entry, e))?;
+        report.notes.extend_from_slice(unpacked.notes);
         let known = (self.kind == Kind::Forge).then_some(entry);
         let walked = walk::for_each_object(
             &unpacked,
-            Context { entry: known, likely: self.likely() },
-            findings,
+            Context { entry: known, likely: self.expected_generation() },
+            report,
             visit,
         );
-        let before = (unpacked.before > 0).then_some(Decision::Before(unpacked.before));
-        let raw = unpacked.containers.is_empty().then_some(Decision::Raw);
-        let containers = unpacked.containers.iter().map(|c| Decision::Container(c.form));
-        let directories = findings.directories.iter().map(|form| Decision::Directory(form));
-        self.decide(before.into_iter().chain(raw).chain(containers).chain(directories));
-        walked.map_err(|e| self.place(entry, e))
+        let before = (unpacked.before > 0).then_some(Assumption::Before(unpacked.before));
+        let raw = unpacked.containers.is_empty().then_some(Assumption::Raw);
+        let containers = unpacked.containers.iter().map(|c| Assumption::Container(c.form));
+        let directories = report.directories.iter().map(|form| Assumption::Directory(form));
+        self.assume(before.into_iter().chain(raw).chain(containers).chain(directories));
+        walked.map_err(|e| self.locate(entry, e))
     }
 
     fn entry(&self, index: usize) -> Result<&Entry> {
@@ -318,21 +318,9 @@ impl AnvilSource {
         }
     }
 
-    /// Gives an error its entry (in an archive) and its file.
-    fn place(&self, entry: &Entry, error: Error) -> Error {
+    /// Adds the entry (in an archive) and the file to an error.
+    fn locate(&self, entry: &Entry, error: Error) -> Error {
         let error = if self.kind == Kind::Forge { error.in_entry(entry.label()) } else { error };
         error.in_file(&self.path)
     }
-}
-
-/// For archives given together, in order: which entries of each (positions in its list) a later one replaces by their
-/// id, as a patch does.
-pub fn superseded(archives: &[&[Entry]]) -> Vec<Vec<usize>> {
-    let mut later: HashSet<u64> = HashSet::new();
-    let mut replaced = vec![Vec::new(); archives.len()];
-    for (entries, replaced) in archives.iter().zip(&mut replaced).rev() {
-        replaced.extend(entries.iter().enumerate().filter(|(_, e)| later.contains(&e.id)).map(|(i, _)| i));
-        later.extend(entries.iter().map(|e| e.id));
-    }
-    replaced
 }

@@ -1,36 +1,36 @@
 //! Anvil's `.forge` archives: which entries there are and where their bytes lie.
 //!
-//! All integers are little-endian. Confidence as in the format notes, section 1.
+//! All integers are little-endian. Layouts and marks of confidence: docs/formats/anvil.md, section 1.
 //!
 //! File header:
 //!
-//! | Offset | Size | Field | Confidence |
-//! |---|---|---|---|
-//! | 0x00 | 9 | `scimitar\0` | A |
-//! | 0x09 | 4 | version | A |
-//! | 0x0D | 8 | offset H of the data header | A |
+//! | Offset | Size | Field | Unit | Source, mark |
+//! |---|---|---|---|---|
+//! | 0x00 | 9 | `scimitar\0` | | anvil.md 1.1, A |
+//! | 0x09 | 4 | u32 version | | anvil.md 1.1, A |
+//! | 0x0D | 8 | u64 offset H of the data header | bytes | anvil.md 1.1, A |
 //!
 //! Data header at H (ids of 32 bits up to version 26, of 64 bits from 27 on):
 //!
-//! | 25, 26 | 27 and later | Field | Confidence |
-//! |---|---|---|---|
-//! | +0x00 | +0x00 | i32 number of files | A |
-//! | +0x04 | +0x04 | i32 number of folders | A |
-//! | +0x08 (u32) | +0x08 (u64) | largest key | A |
-//! | +0x0C | +0x10 | i32 root, first free file, first free folder, size of a table, number of tables | A |
-//! | +0x20 | +0x24 | u64 offset of the first table | A |
+//! | Offset in 25, 26 | Offset from 27 on | Size | Field | Unit | Source, mark |
+//! |---|---|---|---|---|---|
+//! | H+0x00 | H+0x00 | 4 | i32 number of files | | anvil.md 1.2, A |
+//! | H+0x04 | H+0x04 | 4 | i32 number of folders | | anvil.md 1.2, A |
+//! | H+0x08 | H+0x08 | 4, 8 | u32 or u64 largest key | | anvil.md 1.2, A |
+//! | H+0x0C | H+0x10 | 20 | i32 root, first free file, first free folder, size of a table, number of tables | | anvil.md 1.2, A |
+//! | H+0x20 | H+0x24 | 8 | u64 offset of the first table | bytes | anvil.md 1.2, A |
 //!
 //! Table (a "file set"), 48 bytes; the chain ends at offset −1:
 //!
-//! | Offset | Field | Confidence |
-//! |---|---|---|
-//! | 0x00 | i32 entries in this table, may be 0 | A |
-//! | 0x04 | i32 folders | A |
-//! | 0x08 | i64 offset of the index records | A |
-//! | 0x10 | i64 offset of the next table, −1 for none | A |
-//! | 0x18 | i32 first and i32 last index | A |
-//! | 0x20 | i64 offset of the name records | A |
-//! | 0x28 | i64 offset of the folder records | A |
+//! | Offset | Size | Field | Unit | Source, mark |
+//! |---|---|---|---|---|
+//! | 0x00 | 4 | i32 entries in this table, may be 0 | | anvil.md 1.3, A |
+//! | 0x04 | 4 | i32 folders | | anvil.md 1.3, A |
+//! | 0x08 | 8 | i64 offset of the index records | bytes | anvil.md 1.3, A |
+//! | 0x10 | 8 | i64 offset of the next table, −1 for none | bytes | anvil.md 1.3, A |
+//! | 0x18 | 8 | i32 first and i32 last index | | anvil.md 1.3, A |
+//! | 0x20 | 8 | i64 offset of the name records | bytes | anvil.md 1.3, A |
+//! | 0x28 | 8 | i64 offset of the folder records | bytes | anvil.md 1.3, A |
 //!
 //! Index and name records: [`IndexLayout`], [`NameLayout`]. Versions 42 and 50 have no name records and one table.
 
@@ -42,17 +42,17 @@ use crate::io::read_at::ReadAt;
 
 /// The first nine bytes.
 pub const MAGIC: &[u8; 9] = b"scimitar\0";
-/// GlobalMetaFile: raw bytes, no object (notes 1.7).
+/// GlobalMetaFile: raw bytes, no object (docs/formats/anvil.md, section 1.7).
 pub const GLOBAL_META_FILE: u64 = 0x10;
-/// PrefetchingFileInfos: not a pair of containers (notes 1.7).
+/// PrefetchingFileInfos: not a pair of containers (docs/formats/anvil.md, section 1.7).
 pub const PREFETCHING_FILE_INFOS: u64 = 0x91;
 
-/// Files are padded to a multiple of this (notes 1.7).
+/// Files are padded to a multiple of this (docs/formats/anvil.md, section 1.7).
 const PADDING: u64 = 0x8000;
 const TABLE_SIZE: usize = 48;
 /// No archive is known with more than 1.3 million entries; a file of zeros would otherwise pass for billions.
 const MAX_ENTRIES: usize = 1 << 24;
-/// Tools write 5,000 entries a table, games up to 69,000 (notes 1.3).
+/// Tools write 5,000 entries a table, games up to 69,000 (docs/formats/anvil.md, section 1.3).
 const MAX_TABLES: usize = 1 << 16;
 
 /// One entry of an archive (or of anything that is read like one).
@@ -62,7 +62,7 @@ pub struct Entry {
     pub index: usize,
     /// The ClassID (64-bit) or object id (32-bit) of its first object.
     pub id: u64,
-    /// Name from the name record, where there is one that reads as a name.
+    /// Name from the name record, where there is one and it is readable text.
     pub name: Option<String>,
     /// CRC-32 of the class name of its first object, from the name record.
     pub class: Option<u32>,
@@ -73,7 +73,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The name, or `entry_` and the id where there is none.
+    /// The name, or `entry_` and the id for an entry without one.
     pub fn display_name(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("entry_{:016X}", self.id))
     }
@@ -87,7 +87,7 @@ impl Entry {
     }
 }
 
-/// The form of an index record (notes 1.4).
+/// The form of an index record (docs/formats/anvil.md, section 1.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexLayout {
     /// u64 offset, u32 id, u32 size: versions 25 and 26.
@@ -141,7 +141,7 @@ impl Index {
     }
 }
 
-/// The form of a name record (notes 1.5).
+/// The form of a name record (docs/formats/anvil.md, section 1.5).
 ///
 /// | Layout | Size | Length word | Class | Name | Confidence |
 /// |---|---|---|---|---|---|
@@ -192,7 +192,8 @@ impl NameLayout {
         };
         let length = *record.get(at + 255)? as usize;
         let mut name = record.get(at..at + length)?.to_vec();
-        // Key and step as RainbowForge has them (notes 1.5, B); a name that does not come out readable is none.
+        // Key and step as RainbowForge has them (docs/formats/anvil.md, section 1.5, B); a name that is not
+        // readable text is left out.
         let class = word(record, if at == 44 { 16 } else { 300 })? as u64;
         let mut key = 0xA860_F0EC_DE33_39FBu64
             .wrapping_add(entry.id)
@@ -250,7 +251,7 @@ pub struct Archive<R> {
     faults: Vec<Error>,
 }
 
-/// A table of the chain, believed as far as the file's size goes.
+/// A table of the chain, with counts cut to what the file's size allows.
 #[derive(Debug, Clone, Copy)]
 struct Table {
     at: u64,
@@ -333,7 +334,7 @@ impl<R: ReadAt> Archive<R> {
         &self.entries
     }
 
-    /// Which way open questions were decided.
+    /// Notes: what was assumed, and what contradicts docs/formats.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -355,7 +356,7 @@ impl<R: ReadAt> Archive<R> {
         format!("forge version {}: index records of {width} bytes, {names}", self.version)
     }
 
-    /// Damage that did not stop the listing: each is one failure to report. Leaves none behind.
+    /// Takes the damage that did not stop the listing: each error is one failure to report.
     pub fn take_faults(&mut self) -> Vec<Error> {
         std::mem::take(&mut self.faults)
     }
@@ -365,8 +366,8 @@ impl<R: ReadAt> Archive<R> {
         read_range(&self.source, entry.offset, entry.size, buffer)
     }
 
-    /// A file that ends within its padding was cut, though every entry is whole: a writer ends a file behind its last
-    /// entry or on a page, of whatever size. That is the one sign of damage where the end held no entry.
+    /// Reports a file that ends within its padding. It was cut, though every entry is whole: a writer ends a file
+    /// behind its last entry or at a page boundary. It is the only sign of damage where no entry was lost.
     fn check_end(&mut self) {
         let (len, content) = (self.source.len(), self.content_end);
         if content > len || len.is_multiple_of(PADDING) {
@@ -390,7 +391,7 @@ impl<R: ReadAt> Archive<R> {
         }
     }
 
-    /// The chain of tables from the data header on; `Err` where not even the first can be believed.
+    /// The chain of tables from the data header on; `Err` where the first cannot be valid.
     fn chain(&mut self, header: u64) -> Result<Vec<Table>> {
         let len = self.source.len();
         let narrow = self.version <= 26;
@@ -410,9 +411,9 @@ impl<R: ReadAt> Archive<R> {
         if at == u64::MAX && files == 0 {
             return Ok(Vec::new());
         }
-        if !self.believable(at) {
+        if !self.is_table(at) {
             let other = first(0x44 - usual);
-            if !self.believable(other) {
+            if !self.is_table(other) {
                 return Err(Error::malformed(
                     header + usual as u64,
                     format_args!("the first index table at 0x{at:X} of {len} bytes"),
@@ -460,7 +461,7 @@ impl<R: ReadAt> Archive<R> {
             let names = c.u64("name offset")?;
             let smallest = IndexLayout::Bytes16.size() as u64;
             match u64::try_from(count) {
-                // Nobody reads the offsets of an empty table: 0, -1 and anything else are as good.
+                // The offsets of an empty table are not read, so any value is accepted.
                 Ok(0) => self.content_end = self.content_end.max(at.saturating_add(TABLE_SIZE as u64)),
                 Ok(count) if index.checked_add(count * smallest).is_some_and(|end| end <= len) => {
                     self.content_end = self.content_end.max(at.saturating_add(TABLE_SIZE as u64));
@@ -495,15 +496,15 @@ impl<R: ReadAt> Archive<R> {
         Ok(tables)
     }
 
-    /// Whether an index table can stand at `at`.
-    fn believable(&self, at: u64) -> bool {
+    /// Whether an index table can be at `at`.
+    fn is_table(&self, at: u64) -> bool {
         let mut block = [0u8; TABLE_SIZE];
         at >= MAGIC.len() as u64
             && at.checked_add(TABLE_SIZE as u64).is_some_and(|end| end <= self.source.len())
             && self.source.read_exact_at(&mut block, at).is_ok()
     }
 
-    /// Version 42 (notes 1.4, C): at H, u32 count +0x0C, u32 offset of the records +0x28.
+    /// Version 42 (docs/formats/anvil.md, section 1.4, C): at H, u32 count +0x0C, u32 offset of the records +0x28.
     fn table_42(&mut self, header: u64) -> Result<Vec<Table>> {
         let mut head = [0u8; 0x2C];
         read(&self.source, &mut head, header, "data header")?;
@@ -512,7 +513,7 @@ impl<R: ReadAt> Archive<R> {
         self.one_table(header, count, index)
     }
 
-    /// Version 50 (notes 1.4, C): at H, u32 count, u64 offset of the records, u64 end mark.
+    /// Version 50 (docs/formats/anvil.md, section 1.4, C): at H, u32 count, u64 offset of the records, u64 end mark.
     fn table_50(&mut self, header: u64) -> Result<Vec<Table>> {
         let mut head = [0u8; 20];
         read(&self.source, &mut head, header, "data header")?;
@@ -534,7 +535,7 @@ impl<R: ReadAt> Archive<R> {
         Ok(if count == 0 { Vec::new() } else { vec![Table { at, count, index, names: None }] })
     }
 
-    /// Decides the record forms and reads every record.
+    /// Finds the layouts of the records and reads every record.
     fn list(&mut self, tables: &[Table]) -> Result<()> {
         let total: u64 = tables.iter().map(|t| t.count).sum();
         if total > MAX_ENTRIES as u64 {
@@ -557,10 +558,10 @@ impl<R: ReadAt> Archive<R> {
         for table in tables {
             for (at, width) in [(Some(table.index), width), (table.names, name_width)] {
                 let end = at.unwrap_or(0).saturating_add(table.count.saturating_mul(width as u64));
-                // Name records that reach past the end are read as none.
+                // Name records that reach past the end count as missing.
                 self.content_end = self.content_end.max(if end <= len { end } else { 0 });
             }
-            // Chunks, so that a count that only a very large file can justify allocates nothing yet.
+            // Read in chunks, so that a large count allocates nothing before the file is seen to hold as much.
             const CHUNK: u64 = 4096;
             let mut done = 0u64;
             while done < table.count {
@@ -648,7 +649,7 @@ impl<R: ReadAt> Archive<R> {
         }
         let (layout, fit, of) = best;
         if fit == 0 {
-            // One entry would still be shown to be outside by `list`; here no record of any form makes sense.
+            // No record makes sense in any layout. A single bad entry is reported by `list` instead.
             return Err(Error::malformed(
                 first.index,
                 format_args!("index records whose entries all lie outside the {len} bytes of the file"),
@@ -711,11 +712,11 @@ impl<R: ReadAt> Archive<R> {
     }
 }
 
-/// Records of each table that are looked at to decide a layout, and the tables.
+/// Records of each table that are looked at to find a layout, and how many tables.
 const SAMPLE: u64 = 64;
 const SAMPLE_TABLES: usize = 64;
 
-/// Calls `f` with every record that is looked at; with zeros where the file ends before it.
+/// Calls `f` with every sampled record, or with zeros where the file ends before it.
 fn for_samples(source: &impl ReadAt, tables: &[Table], width: usize, mut f: impl FnMut(&[u8])) {
     for table in tables.iter().take(SAMPLE_TABLES) {
         for i in 0..table.count.min(SAMPLE) {
@@ -729,7 +730,7 @@ fn for_samples(source: &impl ReadAt, tables: &[Table], width: usize, mut f: impl
     }
 }
 
-/// Entries that lie outside the file: one message for all.
+/// Entries that are outside the file, reported in one message.
 #[derive(Default)]
 struct Outside {
     count: usize,

@@ -1,9 +1,9 @@
-//! Resources that lie in files of their own.
+//! Resources in files of their own.
 //!
 //! | Form | Starts with | Proof | Source |
 //! |---|---|---|---|
-//! | with the name header | an object record ([`crate::games::anvil::container::walk`]) | sizes add up to the file, the class is repeated | seed |
-//! | as AnvilToolkit extracts (`12_-_Name.Animation`), 64-bit | file header (u8 0, or u8 1 .. rows), u64 ClassID, u32 class | the class is the file's extension or a known one | notes, section 6 |
+//! | with the name header | an object record ([`crate::games::anvil::container::walk`]) | sizes add up to the file, the class is repeated | anvil.md 2.5 |
+//! | as AnvilToolkit extracts (`12_-_Name.Animation`), 64-bit | file header (u8 0, or u8 1 .. rows), u64 ClassID, u32 class | the class is the file's extension or a known one | anvil.md 6 |
 //! | the same, 32-bit | u8 0 and the body, or u8 1, `02 00 00`, table and body | as above | taken from the 32-bit record |
 //!
 //! A file without the name header is named by its stem, unchanged.
@@ -13,7 +13,7 @@ use crate::games::anvil::container::object::{Generation, Object, class};
 use crate::games::anvil::container::walk;
 use crate::games::anvil::container::walk::{Record, Visit, own_id};
 
-/// What a loose file is read up to, in bytes.
+/// Limit of a loose file's size, bytes.
 pub const MAX_SIZE: u64 = 1 << 30;
 
 /// A file as AnvilToolkit extracts it, by the class word behind its file header.

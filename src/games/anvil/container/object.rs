@@ -29,7 +29,7 @@ pub struct Object<'a> {
     pub body_offset: u64,
 }
 
-/// Class ids that the readers know: CRC-32 of the class name (seed, resource headers).
+/// Class ids that the readers know: CRC-32 of the class name (docs/formats/anvil.md, section 3).
 pub mod class {
     /// `Animation`
     pub const ANIMATION: u32 = 0x0FA3_067F;
@@ -93,7 +93,7 @@ mod tests {
         for (id, name) in class::KNOWN {
             assert_eq!(id, crc32fast::hash(name.as_bytes()), "{name}");
         }
-        // a value that the seed states, from outside this table
+        // a value of docs/formats/anvil.md, section 3, from outside this table
         assert_eq!(crc32fast::hash(b"Mesh"), 0x415D_9568);
     }
 }

@@ -1,33 +1,42 @@
 //! From unpacked containers to objects.
 //!
-//! A payload holds a directory container and an object container, possibly several such pairs (notes 2.5); the
-//! directory's sizes cover the objects one after another. Directory forms:
+//! A payload holds a directory container and an object container, possibly several such pairs (docs/formats/anvil.md,
+//! section 2.5); the directory's sizes cover the objects one after another. Directory forms:
 //!
 //! | Ids | Form | Source |
 //! |---|---|---|
-//! | 64-bit | u16 n, n × {u64 id, u32 bytes, u16 e, e × u16} | notes 2.5, A (Riders Republic: D) |
-//! | 32-bit | u16 n, n × {u32 id, u32 bytes} | seed, resource headers |
-//! | R6 | i32 n, n × {u64 id, i32 bytes} | notes 2.5, B |
+//! | 64-bit | u16 n, n × {u64 id, u32 bytes, u16 e, e × u16} | anvil.md 2.5, A (Riders Republic: D) |
+//! | 32-bit | u16 n, n × {u32 id, u32 bytes} | anvil.md 2.5 |
+//! | R6 | i32 n, n × {u64 id, i32 bytes} | anvil.md 2.5, B |
 //!
 //! A form counts only if it reads to the directory's exact end and its sizes add up to the containers that follow.
 //! A container that is no directory holds object records back to back, usually one.
 //!
-//! Object record with 64-bit ids (seed, resource headers):
+//! Object record with 64-bit ids (docs/formats/anvil.md, section 2.5.1):
 //!
-//! | Offset | Size | Field |
-//! |---|---|---|
-//! | 0x0 | 4 | u32 class |
-//! | 0x4 | 4 | u32 payload length P |
-//! | 0x8 | 4 | u32 name length N |
-//! | 0xC | N | name |
-//! | 12+N | H | file header: u8 0, or u8 1, 3 bytes, u32 R, R rows of 12 |
-//! | 12+N+H | 8 | u64 ClassID |
-//! | 20+N+H | 4 | u32 class again |
-//! | 24+N+H | P−12 | body |
+//! | Offset | Size | Field | Unit | Source |
+//! |---|---|---|---|---|
+//! | 0x0 | 4 | u32 class | | anvil.md 2.5.1 |
+//! | 0x4 | 4 | u32 payload length P | bytes | anvil.md 2.5.1 |
+//! | 0x8 | 4 | u32 name length N | bytes | anvil.md 2.5.1 |
+//! | 0xC | N | name | | anvil.md 2.5.1 |
+//! | 12+N | H | file header: u8 0, or u8 1, 3 bytes, u32 R, R rows of 12 | | anvil.md 2.5.1 |
+//! | 12+N+H | 8 | u64 ClassID | | anvil.md 2.5.1 |
+//! | 20+N+H | 4 | u32 class again | | anvil.md 2.5.1 |
+//! | 24+N+H | P−12 | body | | anvil.md 2.5.1 |
 //!
-//! Object record with 32-bit ids (seed, resource headers): class, declared size P, name length, name as above; then u8 0
-//! and P bytes of body; or, on block-allocator objects, u8 1 and 7 + 12k + P bytes that start with `02 00 00`, u32 k and
-//! k rows of 12. The body starts [managed u8][id u32][class u32], or [id][class] on classes that are not managed.
+//! Object record with 32-bit ids (docs/formats/anvil.md, section 2.5.2):
+//!
+//! | Offset | Size | Field | Unit | Source |
+//! |---|---|---|---|---|
+//! | 0x0 | 4 | u32 class | | anvil.md 2.5.2 |
+//! | 0x4 | 4 | u32 declared size P | bytes | anvil.md 2.5.2 |
+//! | 0x8 | 4 | u32 name length L | bytes | anvil.md 2.5.2 |
+//! | 0xC | L | name | | anvil.md 2.5.2 |
+//! | 12+L | 1 | u8 0; on block-allocator objects 1 | | anvil.md 2.5.2 |
+//! | 13+L | P, or 7 + 12k + P | body; on block-allocator objects it starts with `02 00 00`, u32 k and k rows of 12 | | anvil.md 2.5.2 |
+//!
+//! The body of a managed class starts with u8 managed, u32 id, u32 class; that of another class with u32 id, u32 class.
 
 use std::collections::BTreeSet;
 
@@ -49,10 +58,10 @@ pub struct Context<'a> {
     pub likely: Generation,
 }
 
-/// What was found out on the way.
+/// What a walk reports beside the objects.
 #[derive(Debug, Default)]
-pub struct Findings {
-    /// What contradicts the notes or was decided against the usual.
+pub struct WalkReport {
+    /// What was assumed, and what contradicts docs/formats.
     pub notes: Vec<String>,
     /// The forms in which directories were read.
     pub directories: BTreeSet<&'static str>,
@@ -62,7 +71,7 @@ pub struct Findings {
 pub fn for_each_object(
     unpacked: &Unpacked<'_>,
     context: Context<'_>,
-    findings: &mut Findings,
+    report: &mut WalkReport,
     visit: Visit<'_>,
 ) -> Result<()> {
     if unpacked.containers.is_empty() {
@@ -76,10 +85,10 @@ pub fn for_each_object(
         match Directory::find(bytes, container.range.end, ends, context.likely) {
             Ok((directory, taken)) => {
                 let start = container.range.end;
-                let notes = &mut findings.notes;
-                findings.directories.insert(directory.form.name());
+                let notes = &mut report.notes;
+                report.directories.insert(directory.form.name());
                 let objects = &unpacked.bytes[start..start + directory.total];
-                if directory.form != DirectoryForm::usual(context.likely) {
+                if directory.form != DirectoryForm::of_generation(context.likely) {
                     notes.push(format!(
                         "directory read as {} (by the sum of its sizes)",
                         directory.form.name()
@@ -126,7 +135,7 @@ enum DirectoryForm {
 }
 
 impl DirectoryForm {
-    fn usual(generation: Generation) -> Self {
+    fn of_generation(generation: Generation) -> Self {
         match generation {
             Generation::Ids64 => DirectoryForm::Ids64,
             Generation::Ids32 => DirectoryForm::Ids32,
@@ -156,7 +165,7 @@ impl DirectoryForm {
             DirectoryForm::Ids64 => (c.u16("object count")? as usize, 14),
             DirectoryForm::Ids32 => (c.u16("object count")? as usize, 8),
         };
-        // The smallest record decides what the bytes can hold.
+        // Records may be longer than this, so a larger count cannot be true.
         c.clone().take_items(count, width, "directory records")?;
         let mut objects = Vec::with_capacity(count);
         for _ in 0..count {
@@ -183,8 +192,8 @@ struct Directory {
 }
 
 impl Directory {
-    /// The form in which `bytes` is a directory for what follows it; also over how many containers that goes.
-    /// `start` and `ends` are where the containers behind it start and end.
+    /// Finds the form in which `bytes` is a directory of what follows, and the number of containers that it covers. The
+    /// containers behind it begin at `start` and end at `ends`.
     fn find(
         bytes: &[u8],
         start: usize,
@@ -201,7 +210,7 @@ impl Directory {
             let total = objects.iter().map(|&(_, size)| size as usize).sum::<usize>();
             match ends.clone().position(|end| end - start == total) {
                 Some(last) => return Ok((Directory { form, objects, total }, last + 1)),
-                // Nothing to say nothing of: the container behind it is another pair's.
+                // An empty directory: the container behind it belongs to another pair.
                 None if objects.is_empty() => return Ok((Directory { form, objects, total }, 0)),
                 None => {
                     let follow = ends.clone().last().map_or(0, |end| end - start);
@@ -215,7 +224,7 @@ impl Directory {
         Err(refusal.unwrap_or_else(|| format!("its {} bytes read in no form", bytes.len())))
     }
 
-    /// What the seed and the notes say of the first object and the entry; a difference is no error.
+    /// Checks the first object against the entry (docs/formats/anvil.md, section 2.5). A difference is only noted.
     fn check_entry(&self, bytes: &[u8], entry: Option<&Entry>, notes: &mut Vec<String>) {
         let (Some(entry), Some(&(id, _))) = (entry, self.objects.first()) else { return };
         if id != entry.id {
@@ -237,7 +246,7 @@ impl Directory {
     fn walk(&self, bytes: &[u8], notes: &mut Vec<String>, visit: Visit<'_>) {
         let mut at = 0usize;
         for &(id, size) in &self.objects {
-            // The sizes were summed to the slice's length: this cannot be outside.
+            // The sizes add up to the slice's length, so this range is inside.
             let record = bytes.get(at..at + size as usize).unwrap_or_default();
             let base = at as u64;
             at += size as usize;
@@ -251,7 +260,7 @@ impl Directory {
                     format_args!("the {size} bytes that the directory gives it"),
                 ))
             });
-            // Whether its arrangement is the Animation's is not known (seed), and nobody reads it.
+            // Whether a NavMeshManager is arranged like an Animation is not known, and it is not needed.
             let is_nav_mesh = record.starts_with(&class::NAV_MESH_MANAGER.to_le_bytes());
             match result {
                 Err(e) if is_nav_mesh && self.form == DirectoryForm::Ids32 => notes.push(format!(
@@ -284,8 +293,8 @@ pub(crate) struct Record<'a> {
     id: Option<u64>,
     body: usize,
     pub(crate) end: usize,
-    /// Whether the class stands a second time where it belongs: what tells the generations apart.
-    pub(crate) proven: bool,
+    /// Whether the class is repeated where it should be. This tells the generations apart.
+    pub(crate) class_repeated: bool,
 }
 
 impl<'a> Record<'a> {
@@ -325,7 +334,7 @@ impl<'a> Record<'a> {
                     id: Some(id),
                     body,
                     end: end.unwrap_or(usize::MAX),
-                    proven: again == class,
+                    class_repeated: again == class,
                 }
             }
             (Generation::Ids32, 0 | 1) => {
@@ -338,8 +347,17 @@ impl<'a> Record<'a> {
                     table = 7 + c.take_items(rows, 12, "allocator rows")?.len();
                     end = end.and_then(|end| end.checked_add(table));
                 }
-                let (id, proven) = own_id(&bytes[body + table..], class);
-                Record { bytes, class, name, header: &[], id, body, end: end.unwrap_or(usize::MAX), proven }
+                let (id, class_repeated) = own_id(&bytes[body + table..], class);
+                Record {
+                    bytes,
+                    class,
+                    name,
+                    header: &[],
+                    id,
+                    body,
+                    end: end.unwrap_or(usize::MAX),
+                    class_repeated,
+                }
             }
             _ => {
                 return Err(Error::malformed(
@@ -386,8 +404,12 @@ pub(crate) fn own_id(body: &[u8], class: u32) -> (Option<u64>, bool) {
     (None, false)
 }
 
-/// The record at the start of `bytes` in the generation in which it proves itself, `likely` first.
-pub(crate) fn proven<'a>(bytes: &'a [u8], base: u64, likely: Generation) -> Result<(Record<'a>, Generation)> {
+/// Reads the record at the start of `bytes` in the generation in which its class is repeated, trying `likely` first.
+pub(crate) fn read_either<'a>(
+    bytes: &'a [u8],
+    base: u64,
+    likely: Generation,
+) -> Result<(Record<'a>, Generation)> {
     let other = match likely {
         Generation::Ids32 => Generation::Ids64,
         Generation::Ids64 => Generation::Ids32,
@@ -395,7 +417,7 @@ pub(crate) fn proven<'a>(bytes: &'a [u8], base: u64, likely: Generation) -> Resu
     let mut failure = None;
     for generation in [likely, other] {
         match Record::read(bytes, base, generation) {
-            Ok(record) if record.proven => return Ok((record, generation)),
+            Ok(record) if record.class_repeated => return Ok((record, generation)),
             Ok(record) => {
                 failure.get_or_insert_with(|| {
                     Error::malformed(
@@ -416,13 +438,13 @@ pub(crate) fn proven<'a>(bytes: &'a [u8], base: u64, likely: Generation) -> Resu
     Err(failure.unwrap_or_else(|| Error::malformed(base, "no object", "an object record")))
 }
 
-/// Visits object records that stand back to back in `bytes`, to its exact end. All are found before the first is
-/// visited: bytes behind the last are an error of the whole.
+/// Visits the object records in `bytes`, back to back and to the exact end. All are found before the first is visited,
+/// so that bytes behind the last one are an error of the whole.
 pub(crate) fn records(bytes: &[u8], likely: Generation, name: Option<&str>, visit: Visit<'_>) -> Result<()> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < bytes.len() || found.is_empty() {
-        match proven(&bytes[at..], at as u64, likely) {
+        match read_either(&bytes[at..], at as u64, likely) {
             Ok((record, generation)) => {
                 let end = at + record.end;
                 found.push((at, record, generation));

@@ -1,23 +1,23 @@
 //! RPF7: the archives of GTA V, plain and `OPEN`, with the archives inside them.
 //!
-//! | offset | type | field | source |
-//! |---|---|---|---|
-//! | 0x00 | 4 bytes | `7FPR` (u32 0x52504637) | notes, 12 |
-//! | 0x04 | u32 | number of entries | notes, 12 |
-//! | 0x08 | u32 | bytes of names | notes, 12 |
-//! | 0x0C | u32 | encryption: 0 none, 0x4E45504F `OPEN`, 0x0FFFFFF9 AES, 0x0FEFFFFF NG | notes, 12 |
-//! | 0x10 | .. | entries of 16 bytes, then the NUL-terminated names | notes, 12 |
+//! | Offset | Size | Type | Field | Unit | Source |
+//! |---|---|---|---|---|---|
+//! | 0x00 | 4 | 4 bytes | `7FPR` (u32 0x52504637) | | rage.md 12 |
+//! | 0x04 | 4 | u32 | number of entries | | rage.md 12 |
+//! | 0x08 | 4 | u32 | bytes of names | bytes | rage.md 12 |
+//! | 0x0C | 4 | u32 | encryption: 0 none, 0x4E45504F `OPEN`, 0x0FFFFFF9 AES, 0x0FEFFFFF NG | | rage.md 12 |
+//! | 0x10 | | .. | entries of 16 bytes, then the NUL-terminated names | | rage.md 12 |
 //!
-//! An entry; the first is the root directory (notes, 12):
+//! An entry; the first is the root directory (docs/formats/rage.md, section 12):
 //!
-//! | offset | directory | binary file | resource |
-//! |---|---|---|---|
-//! | 0x00 | u32 name | u16 name | u16 name |
-//! | 0x02 | | u24 packed size, 0: stored | u24 size; 0xFFFFFF: in the data's header |
-//! | 0x04 | 0x7FFFFF00 | | |
-//! | 0x05 | | u24 block, top bit clear | u24 block, top bit set |
-//! | 0x08 | u32 first child | u32 unpacked size | u32 system page flags |
-//! | 0x0C | u32 children | u32 1: encrypted | u32 graphics page flags |
+//! | Offset | Directory | Binary file | Resource | Unit | Source |
+//! |---|---|---|---|---|---|
+//! | 0x00 | u32 name | u16 name | u16 name | | rage.md 12 |
+//! | 0x02 | | u24 packed size, 0: stored | u24 size; 0xFFFFFF: in the data's header | bytes | rage.md 12 |
+//! | 0x04 | u32 0x7FFFFF00 | | | | rage.md 12 |
+//! | 0x05 | | u24 block, top bit clear | u24 block, top bit set | 512 bytes | rage.md 12 |
+//! | 0x08 | u32 first child | u32 unpacked size | u32 system page flags | | rage.md 12 |
+//! | 0x0C | u32 children | u32 1: encrypted | u32 graphics page flags | | rage.md 12 |
 //!
 //! Names are offsets into the block of names; blocks are of 512 bytes and count from the start of the archive
 //! itself, also where it lies in another. Packed binary files are raw deflate. A resource begins with a header
@@ -54,7 +54,7 @@ const MAX_DEFLATE_RATIO: u64 = 1032;
 pub struct Listing {
     /// The files.
     pub entries: Vec<Entry>,
-    /// Parts that cannot be read: an encrypted archive inside, a damaged directory. The rest is whole.
+    /// Parts that cannot be read: an encrypted archive inside, a damaged directory.
     pub problems: Vec<Error>,
 }
 
@@ -80,7 +80,7 @@ enum Kind {
     Resource { system: u32, graphics: u32 },
 }
 
-/// Lists the archive that `source` is.
+/// Lists the archive `source`.
 ///
 /// # Errors
 /// Where the archive itself cannot be read: encrypted, of another game, damaged. Problems with a part of it
@@ -104,7 +104,7 @@ impl Entry {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// Puts the file into `out` (cleared first) as it would stand outside of the archive. `source` is the
+    /// Writes the file into `out` (cleared first) as it would be outside of the archive. `source` is the
     /// one that was listed.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ impl Entry {
             Kind::Resource { system, graphics } => {
                 let body = self.offset + rsc7::HEADER_SIZE as u64;
                 out.extend(rsc7::MAGIC);
-                // The version's nibbles stand in the top of the flags (notes, 1).
+                // The version's nibbles stand in the top of the flags (docs/formats/rage.md, section 1).
                 for word in [system >> 28 << 4 | graphics >> 28, system, graphics] {
                     out.extend(word.to_le_bytes());
                 }
@@ -161,9 +161,9 @@ struct Walk<'a> {
     source: &'a dyn ReadAt,
     /// The source as a packed archive that was unpacked; `None` for the file.
     memory: Option<Arc<Vec<u8>>>,
-    /// Offsets of archives that were read: a second entry for one gives nothing new.
+    /// Offsets of archives that were read, so that a second entry for one is not read again.
     seen: HashSet<u64>,
-    /// Entries that may still be read: honest tables do not overlap.
+    /// How many entries may still be read. Sound tables do not overlap, so the file's size limits them.
     budget: u64,
     out: &'a mut Listing,
 }
@@ -392,7 +392,7 @@ impl Walk<'_> {
 }
 
 impl<'t> Tables<'t> {
-    /// A cursor over entry `i`, which is one of those that are there.
+    /// A cursor over entry `i`, which must exist.
     fn entry(&self, i: usize) -> Result<Cursor<'t>> {
         let mut c = Cursor::new(self.entries, self.base + HEADER_SIZE);
         c.seek(i * ENTRY_SIZE, "an entry")?;

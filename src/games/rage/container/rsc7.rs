@@ -1,15 +1,15 @@
 //! RSC7: a RAGE resource, two memory segments in one raw deflate stream.
 //!
-//! | offset | type | field | source |
-//! |---|---|---|---|
-//! | 0x00 | 4 bytes | `RSC7` | notes, 1 |
-//! | 0x04 | u32 | version of the resource: clip dictionary 46, drawable 165 or 159, fragment 162 or 171 | notes, 1 |
-//! | 0x08 | u32 | page flags of the system ("virtual") segment, see [`segment_size`] | notes, 1 |
-//! | 0x0C | u32 | page flags of the graphics ("physical") segment | notes, 1 |
-//! | 0x10 | .. | raw deflate: system segment, then graphics segment; bytes after it mean nothing | notes, 1 |
+//! | Offset | Size | Type | Field | Unit | Source |
+//! |---|---|---|---|---|---|
+//! | 0x00 | 4 | 4 bytes | `RSC7` | | rage.md 1 |
+//! | 0x04 | 4 | u32 | version of the resource: clip dictionary 46, drawable 165 or 159, fragment 162 or 171 | | rage.md 1 |
+//! | 0x08 | 4 | u32 | page flags of the system ("virtual") segment, see [`segment_size`] | | rage.md 1 |
+//! | 0x0C | 4 | u32 | page flags of the graphics ("physical") segment | | rage.md 1 |
+//! | 0x10 | | .. | raw deflate: system segment, then graphics segment; bytes after it mean nothing | | rage.md 1 |
 //!
 //! Some tools write the unpacked system segment without a header. Such a file has u32 1 at 4 and at 8 a pointer
-//! of the system segment that lies inside the file (notes, 1).
+//! of the system segment that lies inside the file (docs/formats/rage.md, section 1).
 //!
 //! Pointers are u64: the top nibble of the low word names the segment (5 system, 6 graphics), the 28 bits below
 //! it are the offset, and 0 is null. The root object stands at 0x50000000.
@@ -25,16 +25,16 @@ use crate::io::bytes::Cursor;
 pub const MAGIC: [u8; 4] = *b"RSC7";
 /// Bytes of the header.
 pub const HEADER_SIZE: usize = 16;
-/// The pointer to offset 0 of the system segment, where the root object stands.
+/// The pointer to offset 0 of the system segment, where the root object is.
 pub const ROOT: u64 = 0x5000_0000;
 
 /// Deflate cannot make more than this of one byte (258 bytes out of 2 bits, and the code tables).
 const MAX_DEFLATE_RATIO: u64 = 1032;
 /// Pointers have 28 bits of offset: a larger segment could not be addressed.
 const MAX_SEGMENT: u64 = 0x1000_0000;
-/// Longest C string that is believed. Names are paths of a few dozen characters.
+/// Longest C string that is accepted. Names are paths of a few dozen characters.
 const MAX_STRING: usize = 4096;
-/// Least room that is made for the deflate stream at a time.
+/// The least number of bytes that the output buffer grows by.
 const STEP: usize = 1 << 16;
 
 /// An unpacked resource.
@@ -52,7 +52,7 @@ pub struct Resource<'a> {
     pub notes: Vec<String>,
 }
 
-/// Bytes of a segment from its page flags (notes, 1).
+/// Bytes of a segment from its page flags (docs/formats/rage.md, section 1).
 ///
 /// The low 4 bits give the smallest page, `0x200 << n`; fields above count pages of 1 to 256 times that.
 pub fn segment_size(flags: u32) -> u64 {
@@ -157,8 +157,8 @@ fn open_packed<'a>(bytes: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<Resource
     Ok(Resource { version: Some(version), system, graphics, headerless: false, notes })
 }
 
-/// Inflates a raw deflate stream into `out` (cleared first) until `size` bytes are there. The room grows with
-/// what really comes out, so that a false size costs nothing. `false`: the stream would go on.
+/// Inflates a raw deflate stream into `out` (cleared first) until `size` bytes are there. The buffer grows with
+/// what is really unpacked, so that a false size costs nothing. `false`: the stream would go on.
 ///
 /// # Errors
 /// Malformed with an offset from `base`: a damaged stream, or one that ends early.
@@ -189,7 +189,7 @@ pub(crate) fn inflate(packed: &[u8], size: usize, base: u64, out: &mut Vec<u8>) 
             _ => {}
         }
     }
-    // The end mark may be still to come; a stream cut right before it has given everything that was declared.
+    // The end mark may still be missing. A stream that is cut right before it has given everything declared.
     let mut more = [0_u8; 1];
     let _ = stream.decompress(&packed[stream.total_in() as usize..], &mut more, FlushDecompress::None);
     Ok(stream.total_out() as usize == size)

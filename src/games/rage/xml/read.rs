@@ -1,5 +1,5 @@
 //! Clip dictionaries in CodeWalker's XML form (.ycd.xml): the same records as of the binary, with the values of
-//! the channels in the open (notes, RAGE 11).
+//! the channels in the open (docs/formats/rage.md, section 11).
 //!
 //! ```text
 //! ClipDictionary

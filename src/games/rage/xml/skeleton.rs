@@ -1,4 +1,4 @@
-//! Skeletons in CodeWalker's XML forms: .ydr.xml, .ydd.xml, .yft.xml (notes, RAGE 11).
+//! Skeletons in CodeWalker's XML forms: .ydr.xml, .ydd.xml, .yft.xml (docs/formats/rage.md, section 11).
 //!
 //! ```text
 //! Drawable | DrawableDictionary / Item | Fragment / Drawable

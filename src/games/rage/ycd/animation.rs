@@ -5,7 +5,7 @@ use glam::{DQuat, Quat, Vec3};
 use crate::error::{Error, Result};
 use crate::games::rage::ycd::dictionary::{Animation, TrackFormat};
 use crate::games::rage::ycd::sequence::{Coding, Sequence};
-use crate::model::Values;
+use crate::model::{Values, Warning, WarningKind};
 
 /// A decoded track: one value a frame, or one value where all are equal to the bit.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,11 +21,26 @@ pub struct DecodedTrack {
 pub struct Decoded {
     /// The tracks that were wanted, in the order of the file.
     pub tracks: Vec<DecodedTrack>,
-    /// Deviations, one sentence each.
-    pub warnings: Vec<String>,
+    /// Deviations.
+    pub warnings: Vec<Warning>,
 }
 
-/// Buffers that one decode leaves for the next.
+static BLOCKS_MISSING: WarningKind = WarningKind {
+    code: "rage-blocks-missing",
+    text: "{blocks} sequence blocks for {frames} frames, {expected} expected: the last frame of the last block holds",
+};
+static BLOCK_SHORT: WarningKind = WarningKind {
+    code: "rage-block-short",
+    text: "the last sequence block is {frames} frames short: its last frame holds",
+};
+static ROTATIONS_ZERO: WarningKind = WarningKind {
+    code: "rage-rotations-zero",
+    text: "{keys} rotation keys of length zero: taken as no rotation",
+};
+static NOT_FINITE: WarningKind =
+    WarningKind { code: "rage-values-not-finite", text: "{values} values that are no numbers: taken as 0" };
+
+/// Buffers that are reused from one decode to the next.
 #[derive(Debug, Default)]
 pub struct Scratch {
     columns: [Vec<f32>; 4],
@@ -43,8 +58,8 @@ struct Parts {
 
 /// Decodes the tracks of `animation` for which `wanted(index)`.
 ///
-/// Block i begins at frame i x limit and shares that frame with the block before, whose value gives way. A block
-/// that is short holds its last frame (the known slip of some tools).
+/// Block i begins at frame i x limit. It shares that frame with the block before, and its value is the one taken. A
+/// block that is too short holds its last frame: some tools write such blocks (docs/formats/rage.md, section 4).
 ///
 /// # Errors
 /// Malformed: a track without the channels that its format needs, or see [`Sequence::column`].
@@ -61,8 +76,8 @@ pub fn decode(
     }
     let blocks = animation.sequences.len();
     let expected = (frames - 1).div_ceil(limit).max(1);
-    // Tools write blocks that are a few frames short; a count far beyond what is stored is damage, and would
-    // make much of nothing.
+    // Tools write blocks that are a few frames short. A count far beyond what is stored is damage, and would
+    // produce many keys from few bytes.
     let held: usize = animation.sequences.iter().map(|s| usize::from(s.frames)).sum();
     if frames > held.saturating_mul(2) {
         return Err(Error::limit(
@@ -72,7 +87,8 @@ pub fn decode(
         ));
     }
     if blocks < expected {
-        out.warnings.push(format!("{blocks} sequence blocks for {frames} frames, {expected} expected: the last frame of the last block holds"));
+        let warning = Warning::new(&BLOCKS_MISSING).with("blocks", blocks);
+        out.warnings.push(warning.with("frames", frames).with("expected", expected));
     }
     let mut tracks: Vec<Option<DecodedTrack>> = (0..animation.tracks.len())
         .map(|track| {
@@ -104,7 +120,7 @@ pub fn decode(
         }
     }
     if short > 0 {
-        out.warnings.push(format!("the last sequence block is {short} frames short: its last frame holds"));
+        out.warnings.push(Warning::new(&BLOCK_SHORT).with("frames", short));
     }
     let mut zero_rotations = 0usize;
     let mut not_finite = 0usize;
@@ -117,10 +133,10 @@ pub fn decode(
         out.tracks.push(decoded);
     }
     if zero_rotations > 0 {
-        out.warnings.push(format!("{zero_rotations} rotation keys of length zero: taken as no rotation"));
+        out.warnings.push(Warning::new(&ROTATIONS_ZERO).with("keys", zero_rotations));
     }
     if not_finite > 0 {
-        out.warnings.push(format!("{not_finite} values that are no numbers: taken as 0"));
+        out.warnings.push(Warning::new(&NOT_FINITE).with("values", not_finite));
     }
     Ok(out)
 }
@@ -140,7 +156,7 @@ fn group(sequence: &Sequence<'_>, parts: &mut [Parts]) {
         match channel.coding {
             Coding::StaticQuaternion(_) | Coding::StaticVector3(_) => part.whole = i,
             Coding::CachedQuaternion1 => part.cached = Some(channel.slot),
-            // Four stored components that want normalising, which every rotation gets.
+            // Four stored components and a marker to normalise. Every rotation is normalised anyway.
             Coding::CachedQuaternion2 => {}
             _ => part.component[usize::from(channel.slot & 3)] = i,
         }
@@ -222,15 +238,15 @@ fn block_values(
     })
 }
 
-/// The component that makes the length one, rounded to f32 at every step in this order (notes, RAGE 5: another
-/// order differs by up to 1.8e-4 where the component is near zero).
+/// The component that gives unit length, rounded to f32 at every step in this order (docs/formats/rage.md, section
+/// 5: another order differs by up to 1.8e-4 where the component is near zero).
 #[inline]
 fn reconstructed(a: f32, b: f32, c: f32) -> f32 {
     let q = (a * a + b * b) + c * c;
     (1.0 - q).max(0.0).sqrt()
 }
 
-/// Quaternions of four columns, each as [`unit`] makes it; in loops that the compiler does for several at once.
+/// Quaternions of four columns, each normalised as [`unit`] does, in loops that the compiler vectorises.
 fn units(columns: [&[f32]; 4]) -> Vec<Quat> {
     const LANES: usize = 8;
     let count = columns[0].len();
@@ -266,7 +282,7 @@ fn units(columns: [&[f32]; 4]) -> Vec<Quat> {
     out
 }
 
-/// Normalised in f64; length zero is left as it is, for [`align`] to see.
+/// Normalises in f64. A quaternion of length zero stays as it is; [`align`] replaces it.
 #[inline]
 fn unit(q: [f32; 4]) -> Quat {
     let [x, y, z, w] = q.map(f64::from);
@@ -283,7 +299,7 @@ fn unit(q: [f32; 4]) -> Quat {
 fn append(all: &mut Values, block: Values, first: usize, count: usize, usable: usize) {
     fn join<T: Copy + PartialEq>(all: &mut Vec<T>, block: &[T], first: usize, count: usize, usable: usize) {
         let Some(&last) = block.last() else { return };
-        // A single value stands for all frames as long as nothing else came.
+        // A single value stands for all frames as long as every block has the same one.
         if block.len() == 1 && (first == 0 || (all.len() == 1 && all[0] == last)) {
             if first == 0 {
                 all.push(last);
@@ -313,7 +329,8 @@ fn append(all: &mut Values, block: Values, first: usize, count: usize, usable: u
     }
 }
 
-/// Puts neighbours into one hemisphere; returns how many had no length (now the one before, or no rotation).
+/// Gives neighbouring keys the sign that puts them into one hemisphere. A key of length zero becomes the key before
+/// it, or the identity. Returns how many there were.
 fn align(keys: &mut [Quat]) -> usize {
     let mut zero = 0;
     let mut last = Quat::IDENTITY;
@@ -331,7 +348,7 @@ fn align(keys: &mut [Quat]) -> usize {
     zero
 }
 
-/// Values that are no numbers become 0; returns how many.
+/// Replaces values that are not finite by 0. Returns how many there were.
 fn make_finite(values: &mut Values) -> usize {
     let fix = |v: &mut f32| {
         let bad = !v.is_finite();
@@ -348,12 +365,12 @@ fn make_finite(values: &mut Values) -> usize {
             v.iter_mut().map(|v| fix(&mut v.x) + fix(&mut v.y) + fix(&mut v.z)).sum()
         }
         Values::Scalar(v) => v.iter_mut().map(fix).sum(),
-        // Normalising has dealt with them.
+        // Rotations were made finite when they were normalised.
         Values::Quat(_) | Values::Raw { .. } => 0,
     }
 }
 
-/// All keys equal to the bit: one value.
+/// Reduces a track whose keys are all equal to the bit to one value.
 fn collapse(values: &mut Values) {
     fn same<T: Copy, K: PartialEq>(v: &mut Vec<T>, bits: impl Fn(T) -> K) {
         if let Some(&first) = v.first() {

@@ -1,4 +1,4 @@
-//! Bits, least significant first: bit b of the stream is bit (b & 7) of byte b >> 3 (notes, RAGE 5).
+//! Bits, least significant first: bit b of the stream is bit (b & 7) of byte b >> 3 (docs/formats/rage.md, section 5).
 
 use crate::error::{Error, Result};
 

@@ -17,8 +17,9 @@ use crate::games::rage::ycd::dictionary::{
 use crate::games::rage::ycd::sequence::Coding;
 use crate::model::{
     Clip, ClipId, Clock, Curve, EDGE_S, Event, Interpolation, Joint, JointId, OtherTrack, Positions,
-    Property, Skeleton, Target, Timeline, Track, Trs, Values, Window,
+    Property, Skeleton, Target, Timeline, Track, Trs, Values, Warning, WarningKind, Window,
 };
+use crate::source::Clips;
 
 /// The game's name in extras and manifest.
 pub const GAME: &str = "GTAV";
@@ -29,17 +30,6 @@ const MOVER: [u8; 2] = [5, 6];
 /// Tags of `SKEL_Pelvis` and `SKEL_Spine_Root`.
 const PELVIS: u16 = 11816;
 const SPINE_ROOT: u16 = 57597;
-
-/// What one dictionary gives.
-#[derive(Debug, Default)]
-pub struct Clips {
-    /// The clips that could be read, by name, then id.
-    pub clips: Vec<Clip>,
-    /// Clips and animations that could not.
-    pub errors: Vec<Error>,
-    /// What concerns the whole dictionary, one sentence each.
-    pub notes: Vec<String>,
-}
 
 /// Counts of a dictionary, for the census.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -114,10 +104,10 @@ impl Census {
     }
 }
 
-/// Reads a dictionary's clips; `source` is what they say of where they come from.
+/// Reads a dictionary's clips. `source` becomes [`Clip::source`].
 ///
 /// # Errors
-/// See [`dictionary::read`]; what concerns single clips goes to [`Clips::errors`].
+/// As [`dictionary::read`]. Errors of single clips go to [`Clips::errors`].
 pub fn read(resource: &Resource<'_>, source: &str) -> Result<Clips> {
     assemble(dictionary::read(resource)?, source)
 }
@@ -136,16 +126,16 @@ pub fn assemble(dictionary: Dictionary<'_>, source: &str) -> Result<Clips> {
     for part in dictionary.clips.iter().flat_map(|c| &c.parts) {
         *parts.entry(part.animation).or_default() += 1;
     }
-    let mut used: FxHashMap<u32, Used> = FxHashMap::default();
+    let mut used: FxHashMap<u32, SharedAnimation> = FxHashMap::default();
     for animation in &dictionary.animations {
         if used.contains_key(&animation.hash) {
             out.notes.push(format!("animation {:08X} is there twice: the first is used", animation.hash));
             continue;
         }
-        match decode(animation, |i| !is_junk(animation.tracks[i]), &mut scratch) {
+        match decode(animation, |i| !is_stray_mover(animation.tracks[i]), &mut scratch) {
             Ok(decoded) => {
                 let left = parts.get(&animation.hash).copied().unwrap_or_default();
-                used.insert(animation.hash, Used { animation, decoded, uses: 0, left });
+                used.insert(animation.hash, SharedAnimation { animation, decoded, uses: 0, left });
             }
             Err(e) => {
                 let e = e.in_entry(format!("animation {:08X}", animation.hash));
@@ -179,21 +169,22 @@ pub fn assemble(dictionary: Dictionary<'_>, source: &str) -> Result<Clips> {
     Ok(out)
 }
 
-struct Used<'a, 'b> {
+struct SharedAnimation<'a, 'b> {
     animation: &'b Animation<'a>,
     decoded: Decoded,
     uses: usize,
-    /// Parts of clips that still need the values: the last one takes them.
+    /// How many parts of clips still need the values. The last one takes them without a copy.
     left: usize,
 }
 
-/// Tools write movers for every bone; only bone 0's is one (notes, 6).
-fn is_junk(track: TrackId) -> bool {
+/// Whether the track is a mover of a bone other than 0. Tools write these; they mean nothing (docs/formats/rage.md,
+/// section 6).
+fn is_stray_mover(track: TrackId) -> bool {
     MOVER.contains(&track.track) && track.bone != 0
 }
 
 fn target(id: TrackId) -> Target {
-    let joint = JointId::RageTag(id.bone);
+    let joint = JointId::BoneTag(id.bone);
     let other = Property::Other(OtherTrack { number: id.track, name: rage::track_name(id.track) });
     let (joint, property) = match (id.track, id.format) {
         (0, TrackFormat::Vector3) => (joint, Property::Translation),
@@ -206,37 +197,70 @@ fn target(id: TrackId) -> Target {
     Target { joint, property }
 }
 
-/// The window of a part on its animation, whole where the record makes no sense (notes, 3).
-fn window(part: &Part, duration_s: f64, warnings: &mut Vec<String>) -> Window {
+static WINDOW_SENSELESS: WarningKind = WarningKind {
+    code: "rage-window-senseless",
+    text: "the playback window is {start_s} to {end_s} s at rate {rate}: the whole animation is taken",
+};
+static WINDOW_ENDS_LATE: WarningKind = WarningKind {
+    code: "rage-window-ends-late",
+    text: "the playback window ends at {end_s} s, after the animation's {duration_s} s: cut there",
+};
+static WINDOW_BEGINS_LATE: WarningKind = WarningKind {
+    code: "rage-window-begins-late",
+    text: "the playback window begins at {start_s} s, after the animation's {duration_s} s: the whole animation is taken",
+};
+static LIST_DURATION: WarningKind = WarningKind {
+    code: "rage-list-duration",
+    text: "the list says {list_s} s and its longest part lasts {longest_s} s: the part is believed",
+};
+static REFERENCES_WRAPPED: WarningKind = WarningKind {
+    code: "rage-references-wrapped",
+    text: "animation {animation:08X}: more root-motion references than its header can count (a known slip of tools)",
+};
+static PARTS_CONFLICT: WarningKind = WarningKind {
+    code: "rage-parts-conflict",
+    text: "tracks that several parts carry with other values, of which the first counts (bone:track): {tracks}",
+};
+static STILL_WITH_KEYS: WarningKind = WarningKind {
+    code: "rage-still-with-keys",
+    text: "an animation of 0 s has {keys} keys after its first: left out",
+};
+static MOVER_TRACKS_ASTRAY: WarningKind = WarningKind {
+    code: "rage-mover-tracks-astray",
+    text: "mover tracks (5, 6) of bones other than 0 mean nothing and are left out; {count} bones: {bones: }",
+};
+
+/// The window of a part on its animation. It is the whole animation where the record makes no sense
+/// (docs/formats/rage.md, section 3).
+fn window(part: &Part, duration_s: f64, warnings: &mut Vec<Warning>) -> Window {
     let (start, mut end, rate) = (f64::from(part.start_s), f64::from(part.end_s), f64::from(part.rate));
     let whole = Window { start_s: 0.0, end_s: duration_s, rate: 1.0 };
     if !(start.is_finite() && end.is_finite() && rate.is_finite()) || end <= start || rate <= 0.0 {
-        // A pose of one frame says 0 to 0 at rate 1 and means it.
+        // For a pose of one frame, 0 to 0 at rate 1 is right and needs no warning.
         if !(start == 0.0 && end == 0.0 && duration_s == 0.0) {
-            warnings.push(format!(
-                "the playback window is {start} to {end} s at rate {rate}: the whole animation is taken"
-            ));
+            let warning = Warning::new(&WINDOW_SENSELESS).with("start_s", start);
+            warnings.push(warning.with("end_s", end).with("rate", rate));
         }
         return whole;
     }
     if end > duration_s {
         if end > duration_s + EDGE_S {
-            warnings.push(format!(
-                "the playback window ends at {end} s, after the animation's {duration_s} s: cut there"
-            ));
+            let warning = Warning::new(&WINDOW_ENDS_LATE);
+            warnings.push(warning.with("end_s", end).with("duration_s", duration_s));
         }
         end = duration_s;
     }
     let start = start.max(0.0);
     if end <= start {
-        warnings.push(format!("the playback window begins at {start} s, after the animation's {duration_s} s: the whole animation is taken"));
+        let warning = Warning::new(&WINDOW_BEGINS_LATE);
+        warnings.push(warning.with("start_s", start).with("duration_s", duration_s));
         return whole;
     }
     Window { start_s: start, end_s: end, rate }
 }
 
-/// Which keys of an animation a window plays.
-struct Cut {
+/// The keys of an animation that a window plays.
+struct KeySelection {
     /// An interpolated key at the window's begin: position in frames.
     lead: Option<f64>,
     /// Source frames, first and past the last.
@@ -246,7 +270,7 @@ struct Cut {
     tail: Option<f64>,
 }
 
-fn cut(clock: Clock, frames: usize, window: &Window) -> Cut {
+fn select_keys(clock: Clock, frames: usize, window: &Window) -> KeySelection {
     let seconds = |i: usize| clock.seconds(i as f64);
     let near = |i: usize, edge: f64| i < frames && (seconds(i) - edge).abs() < EDGE_S;
     let last = frames - 1;
@@ -266,10 +290,10 @@ fn cut(clock: Clock, frames: usize, window: &Window) -> Cut {
     } else {
         (Some(clock.position(window.end_s)), clock.position(window.end_s).ceil() as usize)
     };
-    Cut { lead, first, end: end.clamp(first, frames), tail }
+    KeySelection { lead, first, end: end.clamp(first, frames), tail }
 }
 
-impl Cut {
+impl KeySelection {
     fn positions(&self) -> Positions {
         if self.lead.is_none() && self.tail.is_none() {
             return Positions::Run { first: self.first as u32, count: (self.end - self.first) as u32 };
@@ -279,7 +303,7 @@ impl Cut {
         )
     }
 
-    /// [`Cut::values`] of values that nobody else needs: what is played whole is not copied.
+    /// [`KeySelection::values`] for values that nothing else needs: a track that is played whole is not copied.
     fn take(&self, values: Values) -> Values {
         let is_whole =
             self.lead.is_none() && self.tail.is_none() && self.first == 0 && self.end == values.len();
@@ -287,7 +311,7 @@ impl Cut {
     }
 
     fn values(&self, values: &Values) -> Values {
-        fn pick<T: Copy>(cut: &Cut, all: &[T], between: impl Fn(T, T, f64) -> T) -> Vec<T> {
+        fn pick<T: Copy>(keys: &KeySelection, all: &[T], between: impl Fn(T, T, f64) -> T) -> Vec<T> {
             if all.len() == 1 {
                 return all.to_vec();
             }
@@ -295,10 +319,10 @@ impl Cut {
                 let i = (position.floor() as usize).min(all.len() - 2);
                 between(all[i], all[i + 1], position - i as f64)
             };
-            let mut out = Vec::with_capacity(cut.end - cut.first + 2);
-            out.extend(cut.lead.map(at));
-            out.extend_from_slice(&all[cut.first..cut.end]);
-            out.extend(cut.tail.map(at));
+            let mut out = Vec::with_capacity(keys.end - keys.first + 2);
+            out.extend(keys.lead.map(at));
+            out.extend_from_slice(&all[keys.first..keys.end]);
+            out.extend(keys.tail.map(at));
             out
         }
         let scalar = |a: f32, b: f32, f: f64| (f64::from(a) + (f64::from(b) - f64::from(a)) * f) as f32;
@@ -320,7 +344,7 @@ impl Cut {
 /// Makes a clip; `Err` names the animation that is missing.
 fn clip(
     record: &ClipRecord,
-    used: &mut FxHashMap<u32, Used<'_, '_>>,
+    used: &mut FxHashMap<u32, SharedAnimation<'_, '_>>,
     source: &str,
 ) -> std::result::Result<Clip, u32> {
     if let Some(part) = record.parts.iter().find(|p| !used.contains_key(&p.animation)) {
@@ -345,15 +369,14 @@ fn clip(
         let duration = f64::from(used[&part.animation].animation.duration_s);
         windows.push(window(part, duration, &mut clip.warnings));
     }
-    // A list's parts and its own duration say the same but for f32 rounding: one number for all of them.
+    // The parts of a list and its own duration agree but for f32 rounding. All of them get one number.
     let longest = windows.iter().map(Window::length_s).fold(0.0, f64::max);
     clip.length_s = match record.duration_s.map(f64::from) {
         Some(duration) if (duration - longest).abs() < EDGE_S => duration,
         Some(duration) => {
             if !record.parts.is_empty() {
-                clip.warnings.push(format!(
-                    "the list says {duration} s and its longest part lasts {longest} s: the part is believed"
-                ));
+                let warning = Warning::new(&LIST_DURATION);
+                clip.warnings.push(warning.with("list_s", duration).with("longest_s", longest));
             }
             longest
         }
@@ -365,7 +388,7 @@ fn clip(
             window.rate = (window.end_s - window.start_s) / clip.length_s;
         }
     }
-    let mut junk: Vec<u16> = Vec::new();
+    let mut stray_movers: Vec<u16> = Vec::new();
     let mut seen: FxHashMap<u32, usize> = FxHashMap::default();
     let (mut conflicts, mut frames_dropped) = (Vec::new(), 0);
     for (part, window) in record.parts.iter().zip(windows) {
@@ -373,26 +396,23 @@ fn clip(
         entry.uses += 1;
         entry.left = entry.left.saturating_sub(1);
         let animation = entry.animation;
-        junk.extend(animation.tracks.iter().filter(|t| is_junk(**t)).map(|t| t.bone));
+        stray_movers.extend(animation.tracks.iter().filter(|t| is_stray_mover(**t)).map(|t| t.bone));
         clip.warnings.extend(entry.decoded.warnings.iter().cloned());
         if animation.sequences.iter().any(|s| s.wrapped_counts) {
-            clip.warnings.push(format!(
-                "animation {:08X}: more root-motion references than its header can count (a known slip of tools)",
-                animation.hash
-            ));
+            clip.warnings.push(Warning::new(&REFERENCES_WRAPPED).with("animation", animation.hash));
         }
         let frames = usize::from(animation.frames);
         let clock =
             Clock::Span { duration_s: animation.duration_s, intervals: u32::from(animation.frames) - 1 };
-        // Frames of an animation that lasts no time stand at one instant: the first is the pose.
+        // All frames of an animation of duration 0 are at one instant. The first is the pose.
         let still = animation.duration_s == 0.0 || frames == 1;
-        let plan = if still {
-            Cut { lead: None, first: 0, end: 1, tail: None }
+        let selection = if still {
+            KeySelection { lead: None, first: 0, end: 1, tail: None }
         } else {
-            cut(clock, frames, &window)
+            select_keys(clock, frames, &window)
         };
         let timeline = clip.timelines.len() as u32;
-        clip.timelines.push(Timeline { clock, positions: plan.positions(), window });
+        clip.timelines.push(Timeline { clock, positions: selection.positions(), window });
         clip.tracks.reserve(entry.decoded.tracks.len());
         seen.reserve(entry.decoded.tracks.len());
         for decoded in &mut entry.decoded.tracks {
@@ -402,16 +422,16 @@ fn clip(
                 frames_dropped += decoded.values.len() - 1;
             }
             let values = if entry.left == 0 {
-                plan.take(std::mem::replace(&mut decoded.values, Values::Scalar(Vec::new())))
+                selection.take(std::mem::replace(&mut decoded.values, Values::Scalar(Vec::new())))
             } else {
-                plan.values(&decoded.values)
+                selection.values(&decoded.values)
             };
             let interpolation = match values {
                 Values::Quat(_) => Interpolation::Nlerp,
                 _ => Interpolation::Linear,
             };
             let track = Track { target, timeline, curve: Curve { interpolation, values } };
-            // A target is what its bone and number say, and the format decides the rest.
+            // Bone, number and format together identify a target.
             let key = u32::from(id.bone) << 16 | u32::from(id.track) << 8 | id.format as u32;
             match seen.get(&key) {
                 Some(&first) => {
@@ -431,31 +451,23 @@ fn clip(
         }
     }
     if !conflicts.is_empty() {
-        clip.warnings.push(format!(
-            "tracks that several parts carry with other values, of which the first counts (bone:track): {}",
-            conflicts.join(", ")
-        ));
+        clip.warnings.push(Warning::new(&PARTS_CONFLICT).with("tracks", conflicts));
     }
     if frames_dropped > 0 {
-        clip.warnings
-            .push(format!("an animation of 0 s has {frames_dropped} keys after its first: left out"));
+        clip.warnings.push(Warning::new(&STILL_WITH_KEYS).with("keys", frames_dropped));
     }
-    if !junk.is_empty() {
-        junk.sort_unstable();
-        junk.dedup();
-        let list: Vec<String> = junk.iter().map(u16::to_string).collect();
-        clip.warnings.push(format!(
-            "mover tracks (5, 6) of bones other than 0 mean nothing and are left out; {} bones: {}",
-            junk.len(),
-            list.join(" ")
-        ));
+    if !stray_movers.is_empty() {
+        stray_movers.sort_unstable();
+        stray_movers.dedup();
+        let list: Vec<String> = stray_movers.iter().map(u16::to_string).collect();
+        clip.warnings.push(Warning::new(&MOVER_TRACKS_ASTRAY).with("count", list.len()).with("bones", list));
     }
-    crate::games::rage::ycd::beside::add(&mut clip);
+    crate::games::rage::ycd::non_joint_tracks::add(&mut clip);
     describe(record, &mut clip);
     Ok(clip)
 }
 
-/// Events, properties and the rest that the record says.
+/// Adds events, properties and the other fields of the record to the clip.
 fn describe(record: &ClipRecord, clip: &mut Clip) {
     for tag in &record.tags {
         clip.events.push(Event {
@@ -486,7 +498,7 @@ fn describe(record: &ClipRecord, clip: &mut Clip) {
     clip.extras.insert("parts".to_owned(), Value::Array(parts));
 }
 
-/// An f32 with its own digits; what is no number as text.
+/// An f32 with the fewest digits that give it back; a value that is not finite as text.
 fn number(value: f32) -> Value {
     match value.to_string().parse::<f64>() {
         Ok(v) if v.is_finite() => json!(v),
@@ -518,8 +530,8 @@ fn attributes(property: &ClipProperty) -> Map<String, Value> {
         .collect()
 }
 
-/// The skeleton that a dictionary opens with when no other is given: the ped where most of the bones that it
-/// animates are a ped's, otherwise a root alone, from which the others will hang.
+/// The skeleton for a dictionary when no other is given: the ped, if most of the bones that the clips animate are a
+/// ped's, and otherwise a root alone, to which the animated bones are added.
 ///
 /// # Errors
 /// None: the embedded table is sound.
@@ -527,23 +539,23 @@ pub fn default_skeleton(clips: &[Clip]) -> Result<Skeleton> {
     DefaultSkeleton::of(clips).build()
 }
 
-/// Which skeleton [`default_skeleton`] makes: cheap to find and to compare.
+/// Which skeleton [`default_skeleton`] makes. It is cheap to compute and to compare.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum DefaultSkeleton {
     /// A root alone.
     Root,
-    /// The ped with these bones, by tag, rising, beside those that it always has.
+    /// The ped with these bones (sorted tags) in addition to those that it always has.
     Ped(Vec<u16>),
 }
 
 impl DefaultSkeleton {
     /// The one for `clips`.
     pub fn of(clips: &[Clip]) -> Self {
-        // Two bits for each tag that there can be: met, moved.
+        // Two bits for each possible tag: seen, moved.
         let mut met = vec![0u8; 1 << 14];
         let mut tags: Vec<u16> = Vec::new();
         for track in clips.iter().flat_map(|c| &c.tracks) {
-            let JointId::RageTag(tag) = track.target.joint else { continue };
+            let JointId::BoneTag(tag) = track.target.joint else { continue };
             let (byte, shift) = (usize::from(tag >> 2), tag % 4 * 2);
             if met[byte] >> shift & 1 == 0 {
                 tags.push(tag);
@@ -554,7 +566,7 @@ impl DefaultSkeleton {
         let moved = |tag: u16| met[usize::from(tag >> 2)] >> (tag % 4 * 2) & 2 != 0;
         let others = tags.iter().filter(|t| **t != 0).count();
         let known = tags.iter().filter(|t| **t != 0 && rage::bone_name(**t).is_some()).count();
-        // Tools add tags of their own, but what has a pelvis is a body.
+        // Tools add tags of their own. Clips that move a pelvis are a body all the same.
         let body = tags.iter().any(|t| [PELVIS, SPINE_ROOT].contains(t));
         if known == 0 || !(body || known * 2 >= others) {
             return DefaultSkeleton::Root;
@@ -574,7 +586,7 @@ impl DefaultSkeleton {
         match self {
             DefaultSkeleton::Ped(more) => rage::ped_skeleton(&|tag| more.binary_search(&tag).is_ok()),
             DefaultSkeleton::Root => {
-                let root = Joint { id: JointId::RageTag(0), name: None, parent: None, rest: Trs::IDENTITY };
+                let root = Joint { id: JointId::BoneTag(0), name: None, parent: None, rest: Trs::IDENTITY };
                 Skeleton::new("none", vec![root])
             }
         }

@@ -1,23 +1,30 @@
-//! The records of a dictionary: maps, clips, animations, tags, properties (notes, RAGE 2 to 4; seed).
+//! The records of a dictionary: maps, clips, animations, tags, properties (docs/formats/rage.md,
+//! sections 2 to 4).
 //!
-//! | Offset | Type | ClipDictionary (root, 64 bytes) |
-//! |---|---|---|
-//! | 0x18 | pointer | animation map |
-//! | 0x28 | pointer | clip buckets, u64 each |
-//! | 0x30 | u16 | clip bucket count |
-//! | 0x32 | u16 | clip count |
+//! A pointer is a u64 ([`Resource::cursor`]). ClipDictionary, the root, 64 bytes:
 //!
-//! | Offset | Type | Animation map (48 bytes) |
-//! |---|---|---|
-//! | 0x18 | pointer | buckets, u64 each |
-//! | 0x20 | u16 | bucket count |
-//! | 0x22 | u16 | entry count |
+//! | Offset | Size | Type | Field | Source |
+//! |---|---|---|---|---|
+//! | 0x18 | 8 | pointer | animation map | rage.md 2 |
+//! | 0x28 | 8 | pointer | clip buckets, u64 each | rage.md 2 |
+//! | 0x30 | 2 | u16 | clip bucket count | rage.md 2 |
+//! | 0x32 | 2 | u16 | clip count | rage.md 2 |
 //!
-//! | Offset | Type | Map entry (32 bytes) |
-//! |---|---|---|
-//! | 0x00 | u32 | hash |
-//! | 0x08 | pointer | clip or animation |
-//! | 0x10 | pointer | next entry of the bucket, 0 at the end |
+//! Animation map, 48 bytes:
+//!
+//! | Offset | Size | Type | Field | Source |
+//! |---|---|---|---|---|
+//! | 0x18 | 8 | pointer | buckets, u64 each | rage.md 2 |
+//! | 0x20 | 2 | u16 | bucket count | rage.md 2 |
+//! | 0x22 | 2 | u16 | entry count | rage.md 2 |
+//!
+//! Map entry, 32 bytes:
+//!
+//! | Offset | Size | Type | Field | Source |
+//! |---|---|---|---|---|
+//! | 0x00 | 4 | u32 | hash | rage.md 2 |
+//! | 0x08 | 8 | pointer | clip or animation | rage.md 2 |
+//! | 0x10 | 8 | pointer | next entry of the bucket, 0 at the end | rage.md 2 |
 
 use std::collections::HashSet;
 
@@ -36,7 +43,7 @@ pub enum TrackFormat {
     Float,
 }
 
-/// One animated thing of an animation.
+/// What a track of an animation moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TrackId {
     /// Bone tag.
@@ -47,20 +54,22 @@ pub struct TrackId {
     pub track: u8,
 }
 
-/// An animation record with its blocks.
+/// An animation record (96 bytes) with its blocks.
 ///
-/// | Offset | Type | Field | Source |
-/// |---|---|---|---|
-/// | 0x10 | u8 | flags: 16 has a mover | notes |
-/// | 0x14 | u16 | frames | seed |
-/// | 0x16 | u16 | sequence frame limit | seed |
-/// | 0x18 | f32 | duration, seconds | seed |
-/// | 0x1C | u32 | signature | notes |
-/// | 0x40, 0x48 | pointer, u16 | sequence pointers and their count | seed |
-/// | 0x50, 0x58 | pointer, u16 | track ids (u16 tag, u8 format, u8 track) and their count | seed |
+/// | Offset | Size | Type | Field | Unit | Source |
+/// |---|---|---|---|---|---|
+/// | 0x10 | 1 | u8 | flags: 16 has a mover | | rage.md 4 |
+/// | 0x14 | 2 | u16 | frames | frames | rage.md 4 |
+/// | 0x16 | 2 | u16 | sequence frame limit | frames | rage.md 4 |
+/// | 0x18 | 4 | f32 | duration | s | rage.md 4 |
+/// | 0x1C | 4 | u32 | signature | | rage.md 4 |
+/// | 0x40 | 8 | pointer | sequence pointers, u64 each | | rage.md 4 |
+/// | 0x48 | 2 | u16 | their count | | rage.md 4 |
+/// | 0x50 | 8 | pointer | track ids: u16 tag, u8 format, u8 track | | rage.md 4 |
+/// | 0x58 | 2 | u16 | their count | | rage.md 4 |
 #[derive(Debug, Clone, PartialEq)]
 pub struct Animation<'a> {
-    /// Where its record stands, for errors.
+    /// Pointer of its record, for errors.
     pub at: u64,
     /// Hash of its name, which is not stored.
     pub hash: u32,
@@ -68,13 +77,13 @@ pub struct Animation<'a> {
     pub flags: u8,
     /// Frames, at least 1.
     pub frames: u16,
-    /// Frames a block, without the one that it shares with the next.
+    /// Frames of a block, without the one that it shares with the next block.
     pub sequence_frame_limit: u16,
-    /// Duration, seconds: the last frame stands there.
+    /// Duration, seconds: the time of the last frame.
     pub duration_s: f32,
     /// Signature.
     pub signature: u32,
-    /// What is animated; channels point here by index.
+    /// Its tracks; channels point here by index.
     pub tracks: Vec<TrackId>,
     /// Blocks of frames.
     pub sequences: Vec<Sequence<'a>>,
@@ -134,7 +143,7 @@ pub struct ClipProperty {
     pub attributes: Vec<Attribute>,
 }
 
-/// A property with a place on the clip.
+/// A property with a span of the clip.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClipTag {
     /// Name and values.
@@ -145,20 +154,27 @@ pub struct ClipTag {
     pub end_phase: f32,
 }
 
-/// A clip record.
+/// A clip record, 112 bytes.
 ///
-/// | Offset | Type | Field |
-/// |---|---|---|
-/// | 0x10 | u32 | 1 one animation, 2 a list (low byte) |
-/// | 0x18 | pointer | name |
-/// | 0x30 | u32 | unknown |
-/// | 0x38 | pointer | tag list |
-/// | 0x40 | pointer | property map |
-/// | 0x50 | pointer | type 1: animation; type 2: entries |
-/// | 0x58 | f32 x 3 | type 1: start, end, rate |
-/// | 0x58, 0x60 | u16, f32 | type 2: entry count, duration |
+/// | Offset | Size | Type | Field | Unit | Source |
+/// |---|---|---|---|---|---|
+/// | 0x10 | 4 | u32 | 1 one animation, 2 a list (low byte) | | rage.md 3 |
+/// | 0x18 | 8 | pointer | name | | rage.md 3 |
+/// | 0x30 | 4 | u32 | unknown | | rage.md 3 |
+/// | 0x38 | 8 | pointer | tag list | | rage.md 3 |
+/// | 0x40 | 8 | pointer | property map | | rage.md 3 |
+/// | 0x50 | 8 | pointer | type 1: animation; type 2: entries | | rage.md 3 |
+/// | 0x58 | 12 | f32 x 3 | type 1: start, end, rate | s, s, 1 | rage.md 3 |
+/// | 0x58 | 2 | u16 | type 2: entry count | | rage.md 3 |
+/// | 0x60 | 4 | f32 | type 2: duration | s | rage.md 3 |
 ///
-/// A list entry is 24 bytes: f32 start, end, rate, u32, pointer to the animation.
+/// A list entry, 24 bytes:
+///
+/// | Offset | Size | Type | Field | Unit | Source |
+/// |---|---|---|---|---|---|
+/// | 0x00 | 12 | f32 x 3 | start, end, rate | s, s, 1 | rage.md 3 |
+/// | 0x0C | 4 | u32 | 0 | | rage.md 3 |
+/// | 0x10 | 8 | pointer | animation | | rage.md 3 |
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClipRecord {
     /// Hash of its short name.
@@ -180,7 +196,8 @@ pub struct ClipRecord {
 }
 
 impl ClipRecord {
-    /// The text after the last `/` or `\`, up to the first `.`: what the clip's hash is made of (notes, 2).
+    /// The text after the last `/` or `\`, up to the first `.`: what the clip's hash is made of
+    /// (docs/formats/rage.md, section 2).
     pub fn short_name(&self) -> &str {
         short_name(&self.name)
     }
@@ -195,7 +212,7 @@ pub fn short_name(name: &str) -> &str {
     }
 }
 
-/// A dictionary's records. What could not be read stands in `errors`; the rest is whole.
+/// The records of a dictionary. Those that could not be read are in `errors`.
 #[derive(Debug, Default)]
 pub struct Dictionary<'a> {
     /// Clips, in the order of the map.
@@ -213,7 +230,7 @@ struct Entry {
     hash: u32,
     /// Pointer to the payload.
     payload: u64,
-    /// Where that pointer stands.
+    /// Where that pointer is stored.
     place: u64,
 }
 
@@ -239,7 +256,7 @@ fn walk(
     let mut entries = Vec::new();
     for (i, head) in heads.as_chunks::<8>().0.iter().enumerate() {
         let mut next = u64::from_le_bytes(*head);
-        // Where the pointer stands that is followed.
+        // Where the pointer that is followed is stored.
         let mut place = buckets + 8 * i as u64;
         while next != 0 {
             if !seen.insert(next) {
@@ -462,8 +479,18 @@ fn clip(
     Ok(ClipRecord { hash, name, list: kind == 2, unknown_30, parts, duration_s, tags, properties })
 }
 
-/// Tag list (32 bytes): pointer to tag pointers, u16 count. A tag is a property (64 bytes), then f32 start phase
-/// and f32 end phase.
+/// A tag list (32 bytes) and its tags.
+///
+/// | Offset | Size | Type | Field of the list | Source |
+/// |---|---|---|---|---|
+/// | 0x00 | 8 | pointer | tag pointers, u64 each | rage.md 3 |
+/// | 0x08 | 2 | u16 | count | rage.md 3 |
+///
+/// | Offset | Size | Type | Field of a tag | Unit | Source |
+/// |---|---|---|---|---|---|
+/// | 0x00 | 64 | property | see [`property`] | | rage.md 3 |
+/// | 0x40 | 4 | f32 | start phase | 0 to 1 of the clip | rage.md 3 |
+/// | 0x44 | 4 | f32 | end phase | 0 to 1 of the clip | rage.md 3 |
 fn tags(resource: &Resource<'_>, pointer: u64) -> Result<Vec<ClipTag>> {
     let mut list = resource.cursor(pointer)?;
     let pointers = list.u64("tag pointers")?;
@@ -485,7 +512,13 @@ fn tags(resource: &Resource<'_>, pointer: u64) -> Result<Vec<ClipTag>> {
     Ok(out)
 }
 
-/// Property map (16 bytes): pointer to buckets, u16 bucket count, u16 entry count; entries as in the clip map.
+/// A property map (16 bytes). Its entries are those of the clip map.
+///
+/// | Offset | Size | Type | Field | Source |
+/// |---|---|---|---|---|
+/// | 0x00 | 8 | pointer | buckets, u64 each | rage.md 3 |
+/// | 0x08 | 2 | u16 | bucket count | rage.md 3 |
+/// | 0x0A | 2 | u16 | entry count | rage.md 3 |
 fn properties(resource: &Resource<'_>, pointer: u64) -> Result<Vec<ClipProperty>> {
     let mut map = resource.cursor(pointer)?;
     let buckets = map.u64("property buckets")?;
@@ -498,8 +531,20 @@ fn properties(resource: &Resource<'_>, pointer: u64) -> Result<Vec<ClipProperty>
         .collect()
 }
 
-/// Property (64 bytes): 0x18 u32 name hash, 0x20 pointer to attribute pointers, 0x28 u16 count, 0x38 u32 second
-/// hash. Attribute (48 bytes): 0x08 u8 type, 0x18 u32 name hash, value at 0x20.
+/// A property (64 bytes) and its attributes (48 bytes each).
+///
+/// | Offset | Size | Type | Field of a property | Source |
+/// |---|---|---|---|---|
+/// | 0x18 | 4 | u32 | name hash | rage.md 3 |
+/// | 0x20 | 8 | pointer | attribute pointers, u64 each | rage.md 3 |
+/// | 0x28 | 2 | u16 | count | rage.md 3 |
+/// | 0x38 | 4 | u32 | second hash | rage.md 3 |
+///
+/// | Offset | Size | Type | Field of an attribute | Source |
+/// |---|---|---|---|---|
+/// | 0x08 | 1 | u8 | type, see [`AttributeValue`] | rage.md 3 |
+/// | 0x18 | 4 | u32 | name hash | rage.md 3 |
+/// | 0x20 | 16 | by type | value | rage.md 3 |
 fn property(resource: &Resource<'_>, pointer: u64) -> Result<ClipProperty> {
     let mut record = resource.cursor(pointer)?;
     record.skip(0x18, "property")?;

@@ -1,14 +1,14 @@
 //! RAGE clip dictionaries (.ycd, RSC7 version 46): clips that play windows of animations.
 //!
-//! The way: [`dictionary`] walks the maps and reads the records, [`sequence`] reads the channels of a block and
-//! decodes a column of values, [`animation`] makes whole tracks of the blocks, [`clips`] cuts the windows out
-//! and makes [`Clip`](crate::model::Clip)s. The XML form of the same dictionaries enters at the records.
+//! Reading goes in four steps: [`dictionary`] walks the maps and reads the records, [`sequence`] reads the channels of a block and
+//! decodes a column of values, [`animation`] makes whole tracks of the blocks, [`clips`] takes the keys of
+//! the windows and makes [`Clip`](crate::model::Clip)s. The XML form of the same dictionaries enters at the records.
 
 pub mod animation;
-mod beside;
 pub mod bits;
 pub mod clips;
 pub mod dictionary;
+mod non_joint_tracks;
 pub mod sequence;
 
 pub use clips::{Census, DefaultSkeleton, default_skeleton, read};

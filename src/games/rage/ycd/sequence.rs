@@ -1,19 +1,19 @@
-//! Sequence blocks and their channels (seed; notes, RAGE 5).
+//! Sequence blocks and their channels (docs/formats/rage.md, section 5).
 //!
-//! | Offset | Type | Field | Source |
-//! |---|---|---|---|
-//! | 0x00 | u32 | signature | notes |
-//! | 0x04 | u32 | data length: bytes after this header | seed |
-//! | 0x08 | u32 | 0 | seed |
-//! | 0x0C | u32 | frame-data offset, from the data's start | seed |
-//! | 0x10 | u32 | root-motion-reference offset, from the header's start | seed |
-//! | 0x14 | u16 | 0 | seed |
-//! | 0x16 | u16 | frames | seed |
-//! | 0x18 | u16 | bytes a frame record | seed |
-//! | 0x1A | u16 | sum of 5 + integers over indirect channels | notes |
-//! | 0x1C | u16 | sum of the widths of quantised channels | notes |
-//! | 0x1E | u8 | frames a chunk of linear channels | seed |
-//! | 0x1F | u8 | root-motion references: high nibble position, low nibble rotation | seed |
+//! | Offset | Size | Type | Field | Unit | Source |
+//! |---|---|---|---|---|---|
+//! | 0x00 | 4 | u32 | signature | | rage.md 5.1 |
+//! | 0x04 | 4 | u32 | length of the data behind this header | bytes | rage.md 5.1 |
+//! | 0x08 | 4 | u32 | 0 | | rage.md 5.1 |
+//! | 0x0C | 4 | u32 | frame-data offset, from the data's start | bytes | rage.md 5.1 |
+//! | 0x10 | 4 | u32 | root-motion-reference offset, from the header's start | bytes | rage.md 5.1 |
+//! | 0x14 | 2 | u16 | 0 | | rage.md 5.1 |
+//! | 0x16 | 2 | u16 | frames | frames | rage.md 5.1 |
+//! | 0x18 | 2 | u16 | size of a frame record | bytes | rage.md 5.1 |
+//! | 0x1A | 2 | u16 | sum of 5 + integers over indirect channels | u32 words | rage.md 5.1 |
+//! | 0x1C | 2 | u16 | sum of the widths of quantised channels | bits | rage.md 5.1 |
+//! | 0x1E | 1 | u8 | size of a chunk of linear channels | frames | rage.md 5.1 |
+//! | 0x1F | 1 | u8 | root-motion references: high nibble position, low nibble rotation | | rage.md 5.1 |
 //!
 //! Data: channel parameters, frame records, nine u16 channel counts, the channel words of each type (padded to
 //! four words), six-byte root-motion references. Parameters, words and frame bits share one order: type 0 to 8,
@@ -80,14 +80,14 @@ pub enum Coding<'a> {
         offset: f32,
         /// Offsets, starts, deltas.
         stream: &'a [u8],
-        /// Where the stream stands, for errors.
+        /// Offset of the stream, for errors.
         at: u64,
     },
     /// Type 7: the slot is the component that the other three give.
     CachedQuaternion1,
     /// Type 8: four components are stored; normalise.
     CachedQuaternion2,
-    /// Values in the open, one a frame (the XML form of types 3 to 6).
+    /// Decoded values, one for each frame (the XML form of types 3 to 6).
     Values(Vec<f32>),
 }
 
@@ -102,10 +102,10 @@ pub struct Channel<'a> {
     pub coding: Coding<'a>,
 }
 
-/// One block of frames.
+/// A block of frames.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sequence<'a> {
-    /// Where it stands, for errors.
+    /// Pointer of the block, for errors.
     pub at: u64,
     /// Signature, 0 in files by other tools.
     pub signature: u32,
@@ -119,16 +119,17 @@ pub struct Sequence<'a> {
     pub records: &'a [u8],
     /// Bytes a record.
     pub record_size: usize,
-    /// The one known deviation: more root-motion references than the two nibbles can count.
+    /// Whether there are more root-motion references than the two nibbles can count (docs/formats/rage.md, section
+    /// 5.2).
     pub wrapped_counts: bool,
 }
 
 impl<'a> Sequence<'a> {
-    /// Reads the block at the start of `bytes` (which may go on after it); `at` is where it stands, for errors.
+    /// Reads the block at the start of `bytes`, which may be longer than the block. `at` is its pointer, for errors.
     /// `mover(track index)` says whether a track is of number 5 or 6.
     ///
     /// # Errors
-    /// Malformed where a boundary is not where the others say, or a width is impossible.
+    /// Malformed where boundaries contradict each other, or a width is impossible.
     pub fn read(bytes: &'a [u8], at: u64, tracks: usize, mover: impl Fn(u16) -> bool) -> Result<Self> {
         let mut header = Cursor::new(bytes, at);
         let signature = header.u32("sequence signature")?;
@@ -223,7 +224,7 @@ impl<'a> Sequence<'a> {
     /// Decodes one component channel into `out`, a value a frame of this block (`out` may be shorter).
     ///
     /// # Errors
-    /// Malformed: an index outside its table, a bit stream that ends early. A channel that is no component
+    /// Malformed: an index outside its table, a bit stream that ends early. A channel that is not a component
     /// (types 0, 1, 7, 8) is a mistake of the caller and malformed too.
     pub fn column(&self, channel: &Channel<'_>, out: &mut [f32]) -> Result<()> {
         let records = self.records;
@@ -277,8 +278,9 @@ impl<'a> Sequence<'a> {
         Ok(())
     }
 
-    /// Type 6. Chunk i starts at its offset into the deltas with its start value; a running increment gathers
-    /// the deltas and moves the value. A delta is `low bits | zeros << low width`, then a sign unless 0.
+    /// Type 6. Chunk i begins at its offset into the deltas, with its start value. A running increment sums the
+    /// deltas and is added to the value at each frame. A delta is `low bits | zeros << low width`, then a sign unless
+    /// 0.
     fn linear(&self, channel: &Channel<'_>, out: &mut [f32]) -> Result<()> {
         let Coding::Linear { offset_bits, start_bits, delta_bits, quantum, offset, stream, at } =
             &channel.coding

@@ -2,8 +2,8 @@
 //!
 //! | Kind | Where | Source |
 //! |---|---|---|
-//! | Adler-32, both sums started at 0 | AC1, Wildlands, Syndicate, Shadows | notes 2.2, A |
-//! | CRC-32 (zlib) | R6, files that AnvilToolkit wrote | notes 2.2, C |
+//! | Adler-32, both sums started at 0 | AC1, Wildlands, Syndicate, Shadows | anvil.md 2.2, A |
+//! | CRC-32 (zlib) | R6, files that AnvilToolkit wrote | anvil.md 2.2, C |
 //! | Adler-32 as usual (first sum started at 1) | tools that did not know better | taken as possible |
 
 use std::fmt;

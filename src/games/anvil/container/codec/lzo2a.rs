@@ -1,7 +1,7 @@
 //! LZO2A: flag bits and bytes in one stream.
 //!
 //! Flag bits come from bytes of the same stream: where fewer than the wanted bits are held, the next byte is put above
-//! them, and the lowest are taken (notes, 2.6).
+//! them, and the lowest are taken (docs/formats/anvil.md, section 2.6).
 //!
 //! | Flags | Then | Meaning |
 //! |---|---|---|
@@ -137,7 +137,8 @@ impl Stream<'_> {
 mod tests {
     use super::*;
 
-    /// Bits and bytes in the order in which the decoder asks for them: a flag byte stands where its first bit is wanted.
+    /// Bits and bytes in the order in which the decoder asks for them: a flag byte stands where its first bit is
+    /// wanted.
     #[derive(Default)]
     struct Writer {
         out: Vec<u8>,

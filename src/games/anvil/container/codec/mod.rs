@@ -1,16 +1,17 @@
 //! The codecs of Anvil's data containers. One block in, exactly the stated number of bytes out.
 //!
-//! The algorithm byte of a container means different codecs in different games (notes, 2.4), so it only orders the
-//! attempts: what has a signature is tried first, and a codec counts only if it gives the exact length.
+//! The algorithm byte of a container means different codecs in different games (docs/formats/anvil.md, section 2.4),
+//! so it only orders the attempts: what has a signature is tried first, and a codec counts only if it gives the exact
+//! length.
 //!
 //! | Byte | Meaning | Source |
 //! |---|---|---|
-//! | 0, 1 | LZO1X | notes 2.4, A |
-//! | 2 | LZO2A | notes 2.4, A/B |
-//! | 3 | zstd (Steep, R6), Oodle (Breakpoint), LZX (AC1 on Xbox: refused) | notes 2.4, B |
-//! | 4 | Oodle, LZ4 | notes 2.4, C |
-//! | 5 | LZO1C (refused) | notes 2.4, C |
-//! | 7, 8, 13 | Oodle; 7 also stored | notes 2.4, B/C |
+//! | 0, 1 | LZO1X | anvil.md 2.4, A |
+//! | 2 | LZO2A | anvil.md 2.4, A/B |
+//! | 3 | zstd (Steep, R6), Oodle (Breakpoint), LZX (AC1 on Xbox: refused) | anvil.md 2.4, B |
+//! | 4 | Oodle, LZ4 | anvil.md 2.4, C |
+//! | 5 | LZO1C (refused) | anvil.md 2.4, C |
+//! | 7, 8, 13 | Oodle; 7 also stored | anvil.md 2.4, B/C |
 
 pub mod checksum;
 pub mod lzo2a;

@@ -1,0 +1,4 @@
+//! `verify` and `diff`.
+
+mod diff;
+mod verify;
