@@ -17,8 +17,12 @@ run:
 tools:
 	@tests/tools/install.sh
 
-test: tools
-	@env $$( [ -d $(TOOLS)/node_modules/gltf-validator ] && echo ANIM2GLTF_NODE_MODULES=$(TOOLS)/node_modules || true) \
+# The tools are fetched while the tests compile.
+test:
+	@tests/tools/install.sh & tools=$$!; \
+	 cargo test --quiet --no-run || { wait $$tools || true; exit 1; }; \
+	 wait $$tools; \
+	 env $$( [ -d $(TOOLS)/node_modules/gltf-validator ] && echo ANIM2GLTF_NODE_MODULES=$(TOOLS)/node_modules || true) \
 	     $$( [ -x $(TOOLS)/python/bin/python ] && echo ANIM2GLTF_BLENDER_PYTHON=$(TOOLS)/python/bin/python || true) \
 	     cargo test --quiet
 

@@ -657,7 +657,7 @@ fn rest(node: &DocumentNode) -> Result<Transform> {
 /// bit.
 fn file_transform(node: &DocumentNode) -> Trs {
     if let Some(m) = node.matrix {
-        return skeleton::decomposed(&DMat4::from_cols_array(&m.map(|v| f64::from(v as f32))), 1e-6);
+        return transform::decomposed(&DMat4::from_cols_array(&m.map(|v| f64::from(v as f32))), 1e-6);
     }
     let vector = |v: [f64; 3]| Vec3::from_array(v.map(|v| v as f32));
     let q = Quat::from_array(node.rotation.unwrap_or([0.0, 0.0, 0.0, 1.0]).map(|v| v as f32));

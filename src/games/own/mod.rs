@@ -7,6 +7,7 @@ pub mod open;
 mod rest_pose;
 pub mod scene;
 pub mod skeleton;
+mod transform;
 
 /// Endings of the files that are read, with the dot.
 pub const ENDINGS: &[&str] = &[".glb", ".gltf", ".fbx"];

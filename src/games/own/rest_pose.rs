@@ -15,7 +15,7 @@
 use glam::{DMat4, DVec4};
 
 use crate::games::own::scene::{BindPose, ImportedScene};
-use crate::games::own::skeleton::decomposed;
+use crate::games::own::transform::decomposed;
 use crate::model::Trs;
 
 /// How far columns of equal rotations and scales lie apart, relative: f32 matrices, inverted.

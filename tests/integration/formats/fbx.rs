@@ -985,7 +985,7 @@ fn blender_and_assimp_agree() {
     }
 }
 
-/// Not a test: `cargo test --release --test fbx speed -- --ignored --nocapture`.
+/// Not a test: `cargo test --release --test integration -- --ignored --nocapture fbx::speed`.
 #[test]
 #[ignore = "prints times"]
 fn speed() {

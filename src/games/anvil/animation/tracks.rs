@@ -54,6 +54,7 @@ use crate::games::anvil::animation::packed_quat;
 use crate::games::anvil::animation::packed_quat::DecodeStats;
 use crate::games::anvil::container::object::{Object, class};
 use crate::io::bytes::Cursor;
+use crate::io::hex;
 use crate::model::{
     Clock, Curve, Interpolation, JointId, OtherTrack, Positions, Property, Target, Timeline, Track, Values,
     Warning, WarningKind, Window,
@@ -732,20 +733,9 @@ const HEX_LIMIT: usize = 4096;
 /// An unread part for extras: its hex, or (where that would swell the output) its length and CRC-32.
 pub(crate) fn raw_for_extras(bytes: &[u8]) -> serde_json::Value {
     if bytes.len() <= HEX_LIMIT {
-        return hex(bytes).into();
+        return hex::packed(bytes).into();
     }
     serde_json::json!({ "byteLength": bytes.len(), "crc32": format!("{:08X}", crc32fast::hash(bytes)) })
-}
-
-/// Upper-case hex.
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let mut out = String::with_capacity(2 * bytes.len());
-    for b in bytes {
-        out.push(DIGITS[usize::from(b >> 4)] as char);
-        out.push(DIGITS[usize::from(b & 15)] as char);
-    }
-    out
 }
 
 /// The next offset of `word` in `data` at or after `from`.

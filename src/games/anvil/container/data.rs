@@ -27,7 +27,7 @@ use std::ops::Range;
 use crate::error::{Error, ErrorKind, Result};
 use crate::games::anvil::container::codec::checksum::Checksum;
 use crate::games::anvil::container::codec::{Codec, Decoders, refused, signature};
-use crate::games::anvil::container::forge::hex;
+use crate::io::hex;
 
 /// The first eight bytes of `FILEDATA` headers.
 pub const FILEDATA: &[u8; 8] = b"FILEDATA";
@@ -543,7 +543,7 @@ impl Unpacker {
                     "block {index} of {} ({} bytes, first {}) does not decode to {} bytes: {reason}",
                     header.describe(),
                     bytes.len(),
-                    hex(&bytes[..bytes.len().min(8)]),
+                    hex::spaced(&bytes[..bytes.len().min(8)]),
                     block.unpacked
                 );
                 let unknown = options.codec.is_none() && codec.is_none() && signature(bytes).is_none();

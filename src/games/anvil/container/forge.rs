@@ -278,7 +278,7 @@ impl<R: ReadAt> Archive<R> {
             let found = &head[..have.min(MAGIC.len())];
             return Err(Error::malformed(
                 0,
-                format_args!("{len} bytes that start with {}", hex(found)),
+                format_args!("{len} bytes that start with {}", crate::io::hex::spaced(found)),
                 "a forge archive (\"scimitar\")",
             ));
         }
@@ -798,10 +798,4 @@ fn read(source: &impl ReadAt, buffer: &mut [u8], offset: u64, what: &str) -> Res
         ),
         _ => Error::io(&format!("cannot read the {what}"), e).at(offset),
     })
-}
-
-/// Bytes as hex pairs, for messages.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let pairs: Vec<String> = bytes.iter().map(|b| format!("{b:02X}")).collect();
-    pairs.join(" ")
 }

@@ -91,7 +91,7 @@ pub fn for_each_object(bytes: &[u8], stem: &str, extension: &str, visit: Visit<'
         && Record::read(bytes, 0, Generation::Ids64).is_err()
         && Record::read(bytes, 0, Generation::Ids32).is_err()
     {
-        let start = crate::games::anvil::container::forge::hex(&bytes[..bytes.len().min(8)]);
+        let start = crate::io::hex::spaced(&bytes[..bytes.len().min(8)]);
         return Err(Error::malformed(
             0,
             format_args!("{} bytes that start with {start}", bytes.len()),
