@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use crate::error::Result;
 use crate::formats::scene::Scene;
-use crate::formats::workspace::Workspace;
+use crate::formats::workspace::{Files, Workspace};
 use crate::model::naming::MAX_NAME_BYTES;
 
 /// A kind of file that clips are written to.
@@ -96,6 +96,3 @@ impl Default for WriteOptions {
         }
     }
 }
-
-/// Written files: (extension, bytes), the main one last, so that what it points at is there before it.
-pub type Files = Vec<(&'static str, Vec<u8>)>;

@@ -10,9 +10,9 @@ pub mod scene;
 pub mod workspace;
 pub mod ycd_xml;
 
-pub use format::{BetweenKeys, Files, Format, WriteOptions};
+pub use format::{BetweenKeys, Format, WriteOptions};
 pub use scene::Scene;
-pub use workspace::Workspace;
+pub use workspace::{Files, Workspace};
 
 /// All formats, in the order of `--help`.
 pub const FORMATS: &[&dyn Format] = &[&gltf::Glb, &gltf::Gltf, &fbx::Fbx, &ycd_xml::YcdXml];

@@ -8,7 +8,8 @@ use std::fmt;
 
 use rustc_hash::FxHashMap;
 
-use crate::formats::format::Files;
+/// Written files: (extension, bytes), the main one last, so that what it points at is there before it.
+pub type Files = Vec<(&'static str, Vec<u8>)>;
 
 /// Bytes that a workspace keeps at most, in all its buffers, and how many these are.
 const MAX_BYTES: usize = 24 << 20;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
 
-use super::game::Game;
+use super::game::{Game, Input};
 use crate::error::{Error, Result};
 
 /// How many bytes of a file's start [`Game::probe`] sees.
@@ -15,31 +15,10 @@ pub const PROBE_SIZE: usize = 4096;
 /// What a file outside an archive is read up to, in bytes.
 pub const MAX_FILE_BYTES: u64 = 1 << 30;
 
-/// One file to read.
-#[derive(Debug, Clone)]
-pub struct Input {
-    /// Where it is.
-    pub path: PathBuf,
-    /// Its path relative to what was given, with `/`: the file's name for a file, the path below the folder for
-    /// one found in a folder.
-    pub relative: String,
-    /// Its name without the ending by which its game knows it.
-    pub stem: String,
-    /// Whose it is; `None`: it is converted only to an error that says what it is.
-    pub game: Option<&'static dyn Game>,
-}
-
-impl Input {
-    fn new(path: PathBuf, relative: String, game: Option<&'static dyn Game>) -> Self {
-        let name = relative.rsplit('/').next().unwrap_or(&relative);
-        let stem = stem(name, game.map_or(&[], |g| g.endings())).to_owned();
-        Input { path, relative, stem, game }
-    }
-
-    /// The folder part of [`Input::relative`], empty or ending in `/`.
-    pub fn folder(&self) -> &str {
-        self.relative.rfind('/').map_or("", |i| &self.relative[..=i])
-    }
+fn input(path: PathBuf, relative: String, game: Option<&'static dyn Game>) -> Input {
+    let name = relative.rsplit('/').next().unwrap_or(&relative);
+    let stem = stem(name, game.map_or(&[], |g| g.endings())).to_owned();
+    Input { path, relative, stem, game }
 }
 
 /// A file's name without the longest of `endings` that it has, or without its last extension.
@@ -77,7 +56,7 @@ pub fn find(given: &[PathBuf], games: &'static [&'static dyn Game]) -> (Vec<Inpu
             Ok(_) => {
                 let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
                 match game_of(path, &name, games) {
-                    Ok(game) => inputs.push(Input::new(path.clone(), name, game)),
+                    Ok(game) => inputs.push(input(path.clone(), name, game)),
                     Err(e) => errors.push(e.in_file(path)),
                 }
             }
@@ -110,7 +89,7 @@ fn folder(root: &Path, games: &[&'static dyn Game], inputs: &mut Vec<Input>, err
             .components()
             .map(|c| c.as_os_str().to_string_lossy().into_owned())
             .collect();
-        inputs.push(Input::new(entry.path().to_owned(), relative.join("/"), Some(game)));
+        inputs.push(input(entry.path().to_owned(), relative.join("/"), Some(game)));
     }
 }
 

@@ -6,21 +6,19 @@
 //!                                          \- survey: skeletons, users of clips, units to read
 //! ```
 
+mod cache;
 pub mod find;
 pub mod game;
 pub mod names;
-pub mod resource;
 pub mod sections;
 pub mod skeletons;
 pub mod survey;
 
-pub use find::Input;
 pub use game::{
-    Census, ClipUse, Export, Found, Game, JointScheme, Layout, PoseRules, ReadOptions, Source, UnitCensus,
-    UnitPlan,
+    Bytes, Census, ClipUse, Clips, Export, Found, Game, Input, JointScheme, Layout, PoseRules, ReadOptions,
+    Resource, Scratch, Source, UnitCensus, UnitPlan,
 };
 pub use names::Names;
-pub use resource::{Bytes, Clips, Resource, Scratch};
 
 use crate::error::{Error, Result};
 

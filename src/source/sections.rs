@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::find::{self, Input};
-use super::game::{Game, Source};
-use super::resource::{Bytes, Clips, Resource, Scratch};
+use super::find;
+use super::game::{Bytes, Clips, Game, Input, Resource, Scratch, Source};
 use super::survey::Unit;
 use crate::error::{Error, Result};
 

@@ -3,9 +3,8 @@
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::find::Input;
-use super::game::{ClipUse, Found, Layout, Source, UnitPlan};
-use super::resource::{Cache, Resource, Scratch};
+use super::cache::Cache;
+use super::game::{ClipUse, Found, Input, Layout, Resource, Scratch, Source, UnitPlan};
 use super::skeletons::Skeletons;
 use crate::error::Error;
 use crate::model::Skeleton;

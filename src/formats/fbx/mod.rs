@@ -9,9 +9,9 @@ mod curves;
 mod document;
 
 use crate::error::Result;
-use crate::formats::format::{BetweenKeys, Files, Format, WriteOptions};
 use crate::formats::scene::Scene;
 use crate::formats::workspace::Workspace;
+use crate::formats::{BetweenKeys, Files, Format, WriteOptions};
 
 pub use curves::TICKS_PER_S;
 

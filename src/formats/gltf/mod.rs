@@ -18,9 +18,9 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
 use crate::formats::extras;
-use crate::formats::format::{BetweenKeys, Files, Format, WriteOptions};
 use crate::formats::scene::{Animation, Path, Scene};
 use crate::formats::workspace::{Buffers, Workspace};
+use crate::formats::{BetweenKeys, Files, Format, WriteOptions};
 use crate::model::{Interpolation, Skeleton, Trs, Values};
 
 use accessors::{Accessors, too_large, y_up_quat, y_up_scale, y_up_vec3};

@@ -2,9 +2,9 @@
 //! reads the dictionary writes it. Here is only what a run asks of a format.
 
 use crate::error::{Error, Result};
-use crate::formats::format::{BetweenKeys, Files, Format, WriteOptions};
 use crate::formats::scene::Scene;
 use crate::formats::workspace::Workspace;
+use crate::formats::{BetweenKeys, Files, Format, WriteOptions};
 
 /// CodeWalker's XML of a clip dictionary.
 #[derive(Debug, Clone, Copy)]

@@ -33,7 +33,7 @@ use crate::games::own::scene::{
     Animation, Basis, BindPose, Channel, Content, Curve, FileNode, Format, ImportedScene, Joint, Keys, Mode,
     NodeKind, Numbers, Path, Transform,
 };
-use crate::games::own::skeleton;
+use crate::games::own::transform;
 use crate::io::bytes::Cursor;
 use crate::model::Trs;
 

@@ -17,13 +17,13 @@
 //! are there; else, in glTF, Blender's name, or a node above the joints that is turned by -90 degrees about X
 //! (otherwise the first way), and in FBX the second way.
 
-use glam::{DMat4, DQuat, DVec3, Quat, Vec3};
+use glam::{DQuat, Quat, Vec3};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::games::own::rest_pose;
 use crate::games::own::scene::{Content, Format, ImportedScene, NodeKind};
-use crate::games::own::{fbx, open};
 use crate::games::own::transform::decomposed;
+use crate::games::own::{fbx, open};
 use crate::model::{Joint, Skeleton, SkeletonFile, Trs};
 use crate::source::JointScheme;
 

@@ -26,6 +26,7 @@ use std::ops::Range;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::games::anvil::container::codec::checksum::Checksum;
+use crate::games::anvil::container::MAX_UNPACKED;
 use crate::games::anvil::container::codec::{Codec, Decoders, refused, signature};
 use crate::io::hex;
 
@@ -33,8 +34,6 @@ use crate::io::hex;
 pub const FILEDATA: &[u8; 8] = b"FILEDATA";
 /// Length of a `FILEDATA` header.
 pub const FILEDATA_SIZE: usize = 0x1B8;
-/// Limit of a payload's unpacked size, bytes.
-pub const MAX_UNPACKED: usize = 1 << 30;
 /// Limit of a block's unpacked size, bytes: 64 times the largest known.
 const MAX_BLOCK: usize = 16 << 20;
 const HEADER: usize = 15;

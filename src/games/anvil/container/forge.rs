@@ -777,7 +777,7 @@ pub fn read_range<'b>(
             "an entry inside the file",
         ));
     }
-    if size > crate::games::anvil::container::data::MAX_UNPACKED as u64 {
+    if size > crate::games::anvil::container::MAX_UNPACKED as u64 {
         return Err(Error::limit(offset, format_args!("{size} bytes"), "at most 1 GiB an entry"));
     }
     let size = size as usize;

@@ -8,3 +8,6 @@ pub mod forge;
 pub mod loose;
 pub mod object;
 pub mod walk;
+
+/// Limit of a payload's unpacked size, bytes.
+pub const MAX_UNPACKED: usize = 1 << 30;
