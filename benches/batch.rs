@@ -19,9 +19,11 @@ use anim2gltf::engine as batch;
 use anim2gltf::formats::Format;
 use anim2gltf::formats::fbx::Fbx;
 use anim2gltf::formats::gltf::Glb;
+use anim2gltf::games::GAMES;
 use anim2gltf::games::anvil::container::file as anvil;
 use anim2gltf::games::rage::container::rsc7;
 use anim2gltf::report::census as check;
+use anim2gltf::source::ReadOptions;
 use anim2gltf_testkit::anvil_container::Pack;
 use rayon::prelude::*;
 
@@ -215,7 +217,7 @@ fn measure(workload: &Workload) {
     println!("{name}: {what}");
     // What the subcommand `check` does.
     let check_all = |inputs: &[PathBuf], threads| {
-        black_box(check::check(inputs, &anvil::Options::default(), threads)).expect("a census")
+        black_box(check::check(inputs, GAMES, &ReadOptions::default(), threads)).expect("a census")
     };
     for threads in [1, CORES] {
         let pool = pool(threads);
@@ -223,8 +225,10 @@ fn measure(workload: &Workload) {
         let (decode, plain) = in_turn(
             || {
                 let census = check_all(inputs, threads);
-                decoded = match census.rr.clips.keys + census.sws.clips.keys {
-                    0 => format!("{} track-frames", census.rage.track_frames),
+                let json = serde_json::to_value(&census).expect("a census");
+                let count = |path: &str| json.pointer(path).and_then(|n| n.as_u64()).unwrap_or(0);
+                decoded = match count("/RR/clips/keys") + count("/SWS/clips/keys") {
+                    0 => format!("{} track-frames", count("/GTAV/track_frames")),
                     keys => format!("{keys} keys"),
                 };
             },

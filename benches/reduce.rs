@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 
 use anim2gltf::compare::sources::{Options, Sources};
 use anim2gltf::compare::verify::compare;
-use anim2gltf::games::anvil::container::file as anvil;
 use anim2gltf::games::own::gltf::chunks;
 use anim2gltf::games::rage::pose_rules::follow_thighs;
 use anim2gltf::model::{Clip, Skeleton};
+use anim2gltf::source::Scratch;
 use serde_json::Value;
 
 /// An input, and of an archive the one clip that is taken.
@@ -110,7 +110,7 @@ fn median(mut times: Vec<Duration>) -> f64 {
 /// The source's clips on their rigs, as the conversion poses them.
 fn source(case: &Case) -> Vec<(Skeleton, Clip)> {
     let (sources, _) = Sources::open(&case.input, &Options::default()).expect("a source");
-    let mut scratch = anvil::Scratch::new();
+    let mut scratch = Scratch::default();
     let mut clips = Vec::new();
     for unit in sources.units() {
         for group in sources.read(unit, &mut scratch).0 {

@@ -4,10 +4,14 @@ use anim2gltf_testkit::anvil_container as writer;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use anim2gltf::games::GAMES;
 use anim2gltf::games::anvil::container::codec::Codec;
 use anim2gltf::games::anvil::container::file as anvil;
-use anim2gltf::games::anvil::container::file::{AnvilSource, Kind, Options, Scratch, superseded};
+use anim2gltf::games::anvil::container::file::{AnvilFile, Kind, Options, Scratch};
 use anim2gltf::games::anvil::container::object::{Generation, class};
+use anim2gltf::source::skeletons::Skeletons;
+use anim2gltf::source::survey::survey;
+use anim2gltf::source::{self, ReadOptions};
 use anim2gltf::{Error, ErrorKind, Result};
 use anim2gltf_testkit::anvil_container::{Container, Entry, Forge, Names, Pack, Sum, crc32};
 use serde_json::Value;
@@ -32,7 +36,7 @@ struct Read {
     notes: Vec<String>,
 }
 
-fn read(source: &AnvilSource) -> Read {
+fn read(source: &AnvilFile) -> Read {
     let mut read = Read { notes: source.notes().to_vec(), ..Read::default() };
     read.errors.extend(source.faults().iter().map(Error::to_string));
     let mut scratch = Scratch::new();
@@ -56,8 +60,8 @@ fn read(source: &AnvilSource) -> Read {
     read
 }
 
-fn open_bytes(bytes: Vec<u8>, name: &str) -> Result<AnvilSource> {
-    AnvilSource::new(Box::new(bytes), Path::new(name), &Options::default())
+fn open_bytes(bytes: Vec<u8>, name: &str) -> Result<AnvilFile> {
+    AnvilFile::new(Box::new(bytes), Path::new(name), &Options::default())
 }
 
 fn read_bytes(bytes: Vec<u8>, name: &str) -> Read {
@@ -595,7 +599,7 @@ fn the_codec_can_be_overridden() {
     let bytes = Forge::of(27).write(&entries64(&Container::of(27, 3, Pack::Lz4)));
     for (codec, works) in [(None, true), (Some(Codec::Lz4), true), (Some(Codec::Zstd), false)] {
         let source =
-            AnvilSource::new(Box::new(bytes.clone()), Path::new("a.forge"), &Options { codec }).unwrap();
+            AnvilFile::new(Box::new(bytes.clone()), Path::new("a.forge"), &Options { codec }).unwrap();
         let read = read(&source);
         assert_eq!(read.errors.is_empty(), works, "{codec:?} {:?}", read.errors);
     }
@@ -712,14 +716,32 @@ fn loose_files_with_and_without_the_name_header() {
 
 #[test]
 fn a_later_archive_replaces_entries_by_their_ids() {
+    let folder = tempfile::tempdir().unwrap();
     let entry = |id| Entry { id, name: String::new(), class: 0, payload: vec![1; 20] };
-    let forge = |ids: &[u64]| {
-        let entries: Vec<_> = ids.iter().map(|&id| entry(id)).collect();
-        open_bytes(Forge::of(27).write(&entries), "a.forge").unwrap()
+    let given: Vec<PathBuf> = [&[1, 2, 3, 4][..], &[2, 9], &[4, 2]]
+        .iter()
+        .enumerate()
+        .map(|(i, ids)| {
+            let path = folder.path().join(format!("{i}.forge"));
+            let entries: Vec<_> = ids.iter().map(|&id| entry(id)).collect();
+            std::fs::write(&path, Forge::of(27).write(&entries)).unwrap();
+            path
+        })
+        .collect();
+    let (inputs, _) = source::find::find(&given, GAMES);
+    let sources: Vec<_> =
+        inputs.iter().map(|i| source::open(i, GAMES, &ReadOptions::default()).ok()).collect();
+    let mut skeletons = Skeletons::new(None, GAMES).unwrap();
+    let survey = survey(&inputs, &sources, &mut skeletons, |_| {});
+    let replaced = |input| {
+        let text = "an entry is replaced by that of a later archive with the same id";
+        survey.notes.iter().filter(|(i, note)| *i == input && note == text).count()
     };
-    let archives = [forge(&[1, 2, 3, 4]), forge(&[2, 9]), forge(&[4, 2])];
-    let lists: Vec<_> = archives.iter().map(AnvilSource::entries).collect();
-    assert_eq!(superseded(&lists), [vec![1, 3], vec![0], vec![]]);
+    // Entries 2 and 4 of the first, 2 of the second; what is replaced is not read.
+    assert_eq!([replaced(0), replaced(1), replaced(2)], [2, 1, 0]);
+    let mut parts: Vec<(usize, usize)> = survey.units.iter().map(|u| (u.input, u.part)).collect();
+    parts.sort_unstable();
+    assert_eq!(parts, [(0, 0), (0, 2), (1, 1), (2, 0), (2, 1)]);
 }
 
 /// What the written archives give when cut and bent: never a panic, and no wrong object passes for a whole archive.

@@ -651,7 +651,7 @@ fn an_event_that_swallows_the_clip_misleads_nobody() {
     };
     let spec = ClipSpec { event_count: 1, events: swallow(size), ..spec };
     let object = rr_object(id, name, &spec);
-    let source = anim2gltf::games::anvil::container::file::AnvilSource::new(
+    let source = anim2gltf::games::anvil::container::file::AnvilFile::new(
         Box::new(object),
         Path::new("Walk.Animation"),
         &anim2gltf::games::anvil::container::file::Options::default(),

@@ -4,13 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anim2gltf::convert::pack::prepare;
+use anim2gltf::convert::prepare::prepare;
 use anim2gltf::convert::settings::Passes;
+use anim2gltf::games::GAMES;
 use anim2gltf::games::rage::container::rsc7;
 use anim2gltf::games::rage::ycd;
 use anim2gltf::model::naming::JointNames;
 use anim2gltf::model::{Clip, Property, Sampler, Skeleton, Trs};
-use anim2gltf::source::work;
+use anim2gltf::source::Names;
 use glam::DVec3;
 use serde_json::{Value, json};
 
@@ -60,7 +61,7 @@ fn case(input: &Path, out: &Path) -> Case {
     let resource = rsc7::open(&bytes, &mut scratch).expect("a resource");
     let mut clips = ycd::read(&resource, "x").expect("clips").clips;
     let skeleton = ycd::default_skeleton(&clips).expect("a skeleton");
-    let names = work::Names::default();
+    let names = Names::new(GAMES);
     assert!(names.joint_name(anim2gltf::model::JointId::BoneTag(31086)).is_some());
     let rig = prepare(&mut clips, &skeleton, &names, &Passes::default(), None).expect("a rig");
     let stem = input.file_stem().expect("stem").to_string_lossy().into_owned();

@@ -4,8 +4,9 @@
 use anim2gltf::compare::diff;
 use anim2gltf::compare::evaluate;
 use anim2gltf::compare::evaluate::Pose;
-use anim2gltf::formats::format::Format;
-use anim2gltf::formats::{fbx, gltf};
+use anim2gltf::formats::Format;
+use anim2gltf::formats::fbx::Fbx;
+use anim2gltf::formats::gltf::{self, Gltf};
 use anim2gltf::games::own::scene::{Content, Curve, ImportedScene, Path as ChannelPath};
 use anim2gltf_testkit::glb::{Glb, z_up};
 use anim2gltf_testkit::shown::{clips, options, prepared, write};
@@ -25,8 +26,8 @@ fn keys_are_those_that_the_gltf_crate_reads() {
     let (rig, clips) = prepared(clips());
     let mut compared = 0;
     for quantize in [false, true] {
-        let mut options = options(Format::Glb);
-        options.gltf = gltf::Options { quantize_rotations: quantize, ..options.gltf };
+        let mut options = options(&gltf::Glb);
+        options.write.quantize_rotations = quantize;
         let path = write(folder.path(), "clips", &rig, &clips, &options);
         let shown = anim2gltf::games::own::open::open(&path).unwrap();
         let glb = Glb::open(&std::fs::read(&path).unwrap());
@@ -99,8 +100,8 @@ fn fbx_plays_as_ufbx_plays_it() {
     let folder = tempfile::tempdir().unwrap();
     let (rig, clips) = prepared(clips());
     for compress in [false, true] {
-        let mut options = options(Format::Fbx);
-        options.fbx = fbx::Options { compress, ..options.fbx };
+        let mut options = options(&Fbx);
+        options.write.compress = compress;
         let bytes = std::fs::read(write(folder.path(), "clips", &rig, &clips, &options)).unwrap();
         assert!(against_ufbx(&bytes) > 1000);
     }
@@ -123,8 +124,7 @@ fn patch(bytes: &mut [u8], name: &[u8], letter: u8, value: &[u8]) {
 fn axes_and_units_of_an_fbx_are_undone() {
     let folder = tempfile::tempdir().unwrap();
     let (rig, clips) = prepared(clips());
-    let mut bytes =
-        std::fs::read(write(folder.path(), "clips", &rig, &clips, &options(Format::Fbx))).unwrap();
+    let mut bytes = std::fs::read(write(folder.path(), "clips", &rig, &clips, &options(&Fbx))).unwrap();
     let plain = read(&bytes).unwrap();
     // The same numbers, said to be Y up, in centimetres.
     patch(&mut bytes, b"UpAxis", b'I', &1i32.to_le_bytes());
@@ -150,7 +150,7 @@ fn axes_and_units_of_an_fbx_are_undone() {
 fn all_formats_show_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let (rig, clips) = prepared(clips());
-    let files = [Format::Glb, Format::Gltf, Format::Fbx]
+    let files = [&gltf::Glb as &'static dyn Format, &Gltf, &Fbx]
         .map(|f| write(folder.path(), "clips", &rig, &clips, &options(f)));
     let glb = anim2gltf::games::own::open::open(&files[0]).unwrap();
     assert_eq!(glb, anim2gltf::games::own::open::open(&files[1]).unwrap());
@@ -195,14 +195,13 @@ fn damaged_files_end_in_an_error_or_a_result() {
     let (rig, mut clips) = prepared(clips());
     // Small, so that many places can be tried.
     clips[0].tracks.truncate(5);
-    let mut formats =
-        vec![options(Format::Glb), options(Format::Gltf), options(Format::Fbx), options(Format::Fbx)];
-    formats[3].fbx.compress = false;
+    let mut formats = vec![options(&gltf::Glb), options(&Gltf), options(&Fbx), options(&Fbx)];
+    formats[3].write.compress = false;
     for options in formats {
         let path = write(folder.path(), "clips", &rig, &clips, &options);
         let bytes = std::fs::read(&path).unwrap();
         let bin =
-            (options.format == Format::Gltf).then(|| std::fs::read(path.with_extension("bin")).unwrap());
+            (options.format.name() == "gltf").then(|| std::fs::read(path.with_extension("bin")).unwrap());
         let bin = bin.as_deref();
         let whole = anim2gltf::games::own::open::open(&path).unwrap();
         assert!(survive(&bytes, &whole, bin));
@@ -210,7 +209,7 @@ fn damaged_files_end_in_an_error_or_a_result() {
             let cut = bytes.len() * i / 200;
             let read = survive(&bytes[..cut], &whole, bin);
             // Behind the records of an FBX file stands a footer that nothing is read from.
-            assert!(!read || options.format == Format::Fbx && cut > bytes.len() - 300, "{cut} bytes");
+            assert!(!read || options.format.name() == "fbx" && cut > bytes.len() - 300, "{cut} bytes");
         }
         let mut random = 0x9E37_79B9u32;
         let mut damaged = bytes.clone();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anim2gltf::compare::sources::{Options, Sources};
-use anim2gltf::games::anvil::container::file as anvil;
+use anim2gltf::source::Scratch;
 use anim2gltf_testkit::evaluator::{Played, add, apply, file, length, places, source};
 
 /// Instants between neighbouring keys.
@@ -14,7 +14,7 @@ const BETWEEN: usize = 5;
 
 fn sources(path: &Path) -> Vec<Played> {
     let (sources, _) = Sources::open(path, &Options::default()).unwrap();
-    let mut scratch = anvil::Scratch::new();
+    let mut scratch = Scratch::default();
     let mut out = Vec::new();
     for unit in sources.units() {
         for group in sources.read(unit, &mut scratch).0 {

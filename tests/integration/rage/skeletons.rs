@@ -2,10 +2,13 @@
 
 use std::fmt::Write;
 
+use std::path::Path;
+
+use anim2gltf::games::anvil::RIDERS_REPUBLIC;
+use anim2gltf::games::rage::GTA_V;
 use anim2gltf::games::rage::names as rage;
 use anim2gltf::model::{JointId, Skeleton, SkeletonFile};
-use anim2gltf::source::skeleton_file;
-use anim2gltf::source::skeleton_file::JointIdScheme;
+use anim2gltf::source::{Game, skeletons};
 use glam::{DQuat, Quat, Vec3};
 use serde_json::{Value, json};
 
@@ -72,26 +75,30 @@ fn check(skeleton: &Skeleton, bones: &[Bone], tolerance: f32) {
 }
 
 /// Reads a file that points at nothing beside it.
-fn read_as(bytes: &[u8], name: &str, scheme: JointIdScheme) -> anim2gltf::Result<SkeletonFile> {
-    skeleton_file::read(bytes, name, scheme, &mut |uri, _| {
+fn read_as(bytes: &[u8], name: &str, game: &dyn Game) -> anim2gltf::Result<SkeletonFile> {
+    let nothing = || anim2gltf::Error::unsupported("no kind that the game knows").at(0);
+    let read = skeletons::read_as(game, Path::new(name), bytes, &mut |uri, _| {
         Err(anim2gltf::Error::unsupported(format!("nothing is at {uri}")))
-    })
+    });
+    let mut files = read.unwrap_or_else(|| Err(nothing()))?;
+    assert_eq!(files.len(), 1);
+    Ok(files.remove(0))
 }
 
 fn read(bytes: &[u8]) -> SkeletonFile {
-    read_as(bytes, "test", JointIdScheme::Rage).unwrap()
+    read_as(bytes, "test", &GTA_V).unwrap()
 }
 
 /// Cut short at many lengths and with bits flipped: an error or a skeleton, no panic.
 fn damage(bytes: &[u8], step: usize) {
     for n in (0..bytes.len()).step_by(step) {
-        let _ = read_as(&bytes[..n], "cut", JointIdScheme::Rage);
+        let _ = read_as(&bytes[..n], "cut", &GTA_V);
     }
     let mut damaged = bytes.to_vec();
     for i in (0..bytes.len()).step_by(step) {
         for bit in 0..8 {
             damaged[i] ^= 1 << bit;
-            let _ = read_as(&damaged, "flipped", JointIdScheme::Rage);
+            let _ = read_as(&damaged, "flipped", &GTA_V);
             damaged[i] ^= 1 << bit;
         }
     }
@@ -120,7 +127,7 @@ fn fixture_containers_of_both_editions() {
 fn clip_dictionaries_and_empty_drawables_are_refused_by_name() {
     let Some(shared) = anim2gltf_testkit::shared() else { return };
     let bytes = std::fs::read(shared.join("corpus/ycd/custom@gangnamstyle.ycd")).unwrap();
-    let e = read_as(&bytes, "x", JointIdScheme::Rage).unwrap_err();
+    let e = read_as(&bytes, "x", &GTA_V).unwrap_err();
     assert!(e.to_string().contains("clip dictionary"), "{e}");
 }
 
@@ -155,9 +162,9 @@ fn codewalker_xml_forms() {
         check(&read(text.as_bytes()).skeleton, &bones, 0.0);
         damage(text.as_bytes(), 13);
     }
-    let e = read_as(b"<Fragment><Drawable/></Fragment>", "x", JointIdScheme::Rage).unwrap_err();
+    let e = read_as(b"<Fragment><Drawable/></Fragment>", "x", &GTA_V).unwrap_err();
     assert!(e.to_string().contains("no skeleton"), "{e}");
-    assert!(read_as(b"<ClipDictionary/>", "x", JointIdScheme::Rage).is_err());
+    assert!(read_as(b"<ClipDictionary/>", "x", &GTA_V).is_err());
 }
 
 /// (x, y, z) -> (x, z, -y), as a Y-up file holds it.
@@ -253,7 +260,7 @@ fn gltf_names_to_ids() {
 
     let list = vec![json!({ "name": "Hips", "children": [1] }), json!({ "name": "bone_0000ABCD" })];
     let document = gltf(list, vec![0, 1], "").to_string();
-    let found = read_as(document.as_bytes(), "a", JointIdScheme::Anvil).unwrap();
+    let found = read_as(document.as_bytes(), "a", &RIDERS_REPUBLIC).unwrap();
     let ids: Vec<JointId> = found.skeleton.joints().iter().map(|j| j.id).collect();
     assert_eq!(ids, [JointId::Crc32(crc32fast::hash(b"Hips")), JointId::Crc32(0xABCD)]);
 
@@ -266,7 +273,7 @@ fn gltf_names_to_ids() {
         r#"{"nodes":[]}"#,
         "{",
     ] {
-        assert!(read_as(bad.as_bytes(), "x", JointIdScheme::Rage).is_err(), "{bad}");
+        assert!(read_as(bad.as_bytes(), "x", &GTA_V).is_err(), "{bad}");
     }
 }
 
@@ -397,7 +404,7 @@ fn positions(skeleton: &Skeleton) -> Vec<(String, glam::DVec3)> {
 /// the inverse bind matrices (glTF), or in the bind pose and the clusters (FBX).
 #[test]
 fn report_posed_rig() {
-    let Some(shared) = support::shared() else { return };
+    let Some(shared) = anim2gltf_testkit::shared() else { return };
     let folder = shared.join("fixtures/reports/posed_rig");
     let Ok(text) = std::fs::read(folder.join("rest.json")) else { return };
     let right: std::collections::BTreeMap<String, [f64; 3]> = serde_json::from_slice(&text).unwrap();

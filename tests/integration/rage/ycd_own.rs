@@ -6,8 +6,8 @@ use std::ffi::OsString;
 
 use anim2gltf::games::rage::container::rsc7;
 use anim2gltf::games::rage::ycd;
-use anim2gltf::games::rage::ycd::clips::Clips;
 use anim2gltf::model::{Clip, JointId, Property as Moves, Track as Curve, Values};
+use anim2gltf::source::Clips;
 use anim2gltf::{Error, ErrorKind};
 use anim2gltf_testkit::glb::Glb;
 use anim2gltf_testkit::ycd_writer::{self as own, *};

@@ -4,13 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use anim2gltf::convert::pack::prepare;
+use anim2gltf::convert::prepare::prepare;
 use anim2gltf::convert::settings::Passes;
 use anim2gltf::formats::gltf::Glb;
 use anim2gltf::formats::{Format as _, Scene, Workspace, WriteOptions};
+use anim2gltf::games::GAMES;
 use anim2gltf::games::rage::container::rsc7;
 use anim2gltf::games::rage::ycd;
-use anim2gltf::source::work;
+use anim2gltf::source::Names;
 use anim2gltf::{Error, ErrorKind};
 use anim2gltf_testkit::ycd_writer::*;
 use serde_json::Value;
@@ -27,7 +28,7 @@ fn whole_way(bytes: &[u8]) -> Vec<Error> {
         Err(e) => return vec![e],
     };
     let written = ycd::default_skeleton(&read.clips).and_then(|skeleton| {
-        let names = work::Names::default();
+        let names = Names::new(GAMES);
         let rig = prepare(&mut read.clips, &skeleton, &names, &Passes::default(), None)?;
         let scene = Scene::new(&rig, &read.clips);
         Glb.write(&scene, "hostile", &WriteOptions::default(), &mut Workspace::default())

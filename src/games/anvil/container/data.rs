@@ -25,8 +25,8 @@
 use std::ops::Range;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::games::anvil::container::codec::checksum::Checksum;
 use crate::games::anvil::container::MAX_UNPACKED;
+use crate::games::anvil::container::codec::checksum::Checksum;
 use crate::games::anvil::container::codec::{Codec, Decoders, refused, signature};
 use crate::io::hex;
 
