@@ -53,6 +53,10 @@ pub enum Command {
     Verify(crate::cli::verify::Args),
     /// Join the manifests of shards into manifest.json and report.txt of the first folder
     Merge(Merge),
+    /// Print the manual page (roff), or write the pages of all commands into a folder
+    Man(super::manual::Man),
+    /// Print completions for a shell
+    Completions(super::manual::Completions),
 }
 
 /// Options of `check`.

@@ -3,6 +3,7 @@
 pub mod args;
 mod check;
 pub mod diff;
+pub mod manual;
 mod output;
 mod progress;
 pub mod verify;
@@ -50,6 +51,8 @@ pub fn run_with(arguments: impl IntoIterator<Item = OsString>, to: &'static dyn 
         Some(args::Command::Diff(args)) => diff::run(&args),
         Some(args::Command::Verify(args)) => verify::run(&args),
         Some(args::Command::Merge(args)) => merge(&args),
+        Some(args::Command::Man(args)) => manual::man(&args, args::Args::command()),
+        Some(args::Command::Completions(args)) => Ok(manual::completions(&args, args::Args::command())),
     };
     result.unwrap_or_else(|e| {
         output::message(format_args!("error: {e}"));

@@ -3,4 +3,5 @@
 mod batch;
 mod hostile;
 mod printing;
+mod toy_game;
 mod warnings;
