@@ -3,34 +3,22 @@
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+use clap::{Args as Group, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::convert::settings::Additive;
 use crate::formats::{FORMATS, Format};
+use crate::games::GAMES;
 use crate::passes::Bake;
+use crate::source::Game;
 
-/// Converts game animation (GTA V, Riders Republic, Shaun White Skateboarding) to files that open in Blender.
+/// What is the same whatever games there are; [`command`] adds what the tables say.
 #[derive(Debug, Parser)]
 #[command(
     name = "anim2gltf",
     version,
-    about,
     max_term_width = 100,
     args_conflicts_with_subcommands = true,
-    subcommand_negates_reqs = true,
-    after_help = "\
-Examples:
-  anim2gltf move_m@generic.ycd -o out/         one dictionary to out/move_m@generic.glb
-  anim2gltf clips/ -o out/                     everything below a folder, folders kept
-  anim2gltf DataPC.forge DataPC_patch_01.forge -o out/
-                                               an archive with its patch: out/DataPC/<clip>.glb
-  anim2gltf DataPC.forge -o out/ --clip '*Push*' --to gltf
-  anim2gltf DataPC.forge --list                names and lengths, nothing written
-  anim2gltf check DataPC.forge                 decode everything, write nothing, print the census
-
-A run that was stopped goes on where it was when it is started again. Each run writes
-out/manifest.json and out/report.txt: what was written, what was not, and why.
-Exit code: 0 all good, 1 some inputs failed, 2 nothing done or wrong usage."
+    subcommand_negates_reqs = true
 )]
 pub struct Args {
     /// Another command than conversion
@@ -40,6 +28,56 @@ pub struct Args {
     /// The conversion
     #[command(flatten)]
     pub convert: Convert,
+}
+
+/// The one definition of the command line: of it come the parser, `--help`, the manual page and completions.
+pub fn command() -> clap::Command {
+    let titles: Vec<&str> = GAMES.iter().map(|g| g.title()).collect();
+    let codes: Vec<&str> = GAMES.iter().map(|g| g.code()).collect();
+    let (last, others) = codes.split_last().unwrap_or((&"", &[]));
+    let endings = |of: fn(&dyn Game) -> &'static [&'static str]| {
+        let mut all: Vec<&str> = Vec::new();
+        for ending in GAMES.iter().flat_map(|g| of(*g)) {
+            if !all.contains(ending) {
+                all.push(ending);
+            }
+        }
+        all.join(", ")
+    };
+    let inputs = format!("{}, or folders that hold them", endings(|g| g.endings()));
+    let skeleton = format!(
+        "Put the clips on this skeleton ({}, .glb, .gltf, .fbx), or on the best one of a folder",
+        endings(|g| g.skeleton_endings())
+    );
+    let game = format!("Only clips of this game: {} or {last}", others.join(", "));
+    Args::command()
+        .about(format!("Converts game animation ({}) to files that open in Blender", titles.join(", ")))
+        .after_help(examples())
+        .mut_arg("inputs", |arg| arg.help(inputs))
+        .mut_arg("skeleton", |arg| arg.help(skeleton))
+        .mut_arg("game", |arg| arg.help(game).value_parser(PossibleValuesParser::new(codes)))
+}
+
+/// The examples of all games, and what there is to say of every run.
+fn examples() -> String {
+    let mut text = "Examples:\n".to_owned();
+    for (arguments, what) in GAMES.iter().flat_map(|g| g.examples()) {
+        // What an example does stands in a column of its own, below where there is no room.
+        let command = format!("  anim2gltf {arguments}");
+        match (what.is_empty(), command.len() < 46) {
+            (true, _) => text.push_str(&command),
+            (false, true) => text.push_str(&format!("{command:<46} {what}")),
+            (false, false) => text.push_str(&format!("{command}\n{:<46} {what}", "")),
+        }
+        text.push('\n');
+    }
+    text.push_str(
+        "
+A run that was stopped goes on where it was when it is started again. Each run writes
+out/manifest.json and out/report.txt: what was written, what was not, and why.
+Exit code: 0 all good, 1 some inputs failed, 2 nothing done or wrong usage.",
+    );
+    text
 }
 
 /// Commands beside the conversion.
@@ -87,7 +125,7 @@ pub struct Merge {
 /// Options of the conversion.
 #[derive(Debug, Group)]
 pub struct Convert {
-    /// .ycd, .ycd.xml, .rpf, .forge, .data, .Animation, or folders that hold them
+    /// Files of the games, or folders that hold them
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<PathBuf>,
 
@@ -121,16 +159,15 @@ pub struct Convert {
     )]
     pub min_length: f64,
 
-    /// Only clips of this game: RR, SWS or GTAV
-    #[arg(long, value_name = "GAME", ignore_case = true, value_parser = ["RR", "SWS", "GTAV"], help_heading = "Which clips")]
+    /// Only clips of this game
+    #[arg(long, value_name = "GAME", ignore_case = true, help_heading = "Which clips")]
     pub game: Option<String>,
 
     /// Say what would be converted, write nothing
     #[arg(long, help_heading = "Which clips")]
     pub list: bool,
 
-    /// Put the clips on this skeleton (.yft, .ydr, .ydd, their .xml, .glb, .gltf, .fbx, .Skeleton), or on the best
-    /// one of a folder
+    /// Put the clips on this skeleton, or on the best one of a folder
     #[arg(long, value_name = "FILE", help_heading = "Skeleton and names")]
     pub skeleton: Option<PathBuf>,
 

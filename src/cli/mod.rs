@@ -11,7 +11,7 @@ pub mod verify;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 use serde_json::json;
 
 use crate::convert::settings::Settings;
@@ -34,7 +34,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 /// As [`run`]; `to` is what is written by default.
 pub fn run_with(arguments: impl IntoIterator<Item = OsString>, to: &'static dyn Format) -> ExitCode {
-    let args = match args::Args::command()
+    let args = match args::command()
         .try_get_matches_from(arguments)
         .and_then(|matches| args::Args::from_arg_matches(&matches))
     {
@@ -51,8 +51,8 @@ pub fn run_with(arguments: impl IntoIterator<Item = OsString>, to: &'static dyn 
         Some(args::Command::Diff(args)) => diff::run(&args),
         Some(args::Command::Verify(args)) => verify::run(&args),
         Some(args::Command::Merge(args)) => merge(&args),
-        Some(args::Command::Man(args)) => manual::man(&args, args::Args::command()),
-        Some(args::Command::Completions(args)) => Ok(manual::completions(&args, args::Args::command())),
+        Some(args::Command::Man(args)) => manual::man(&args, args::command()),
+        Some(args::Command::Completions(args)) => Ok(manual::completions(&args, args::command())),
     };
     result.unwrap_or_else(|e| {
         output::message(format_args!("error: {e}"));
