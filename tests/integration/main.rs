@@ -6,6 +6,7 @@ mod anvil;
 mod compare;
 mod formats;
 mod golden;
+mod house;
 mod passes;
 mod rage;
 mod runs;
