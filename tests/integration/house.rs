@@ -21,8 +21,7 @@ fn arrows() -> BTreeMap<String, BTreeSet<String>> {
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
             for rest in line.split("crate::").skip(1) {
-                let name: String =
-                    rest.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+                let name: String = rest.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
                 if !name.is_empty() && name != from && root.join(&name).exists()
                     || root.join(format!("{name}.rs")).exists() && name != from
                 {
@@ -61,7 +60,8 @@ fn the_inner_folders_know_only_those_below_them() {
 #[test]
 fn no_file_outside_games_names_what_is_a_games_own() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let words = [".forge", ".ycd\"", ".rpf", ".Animation", ".yft", ".ydr", ".AnimSet", "games::rage", "games::anvil"];
+    let words =
+        [".forge", ".ycd\"", ".rpf", ".Animation", ".yft", ".ydr", ".AnimSet", "games::rage", "games::anvil"];
     let mut found = Vec::new();
     for entry in walkdir::WalkDir::new(&root) {
         let path = entry.unwrap().into_path();

@@ -24,6 +24,10 @@ impl Keys {
             Keys::Raw(_, v) => v.len(),
         }
     }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 #[derive(Debug, Clone)]

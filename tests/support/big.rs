@@ -13,7 +13,7 @@ use crate::ycd_writer as ycd;
 struct Random(u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -21,12 +21,12 @@ impl Random {
     }
 
     fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
+        self.draw() % n.max(1)
     }
 
     /// -1 to 1.
     fn signed(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        (self.draw() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
 }
 
@@ -152,7 +152,7 @@ fn clip(tracks: u64, keys: u64, bones: &[BoneSpec], random: &mut Random) -> Clip
         let Some(n) = counts.next() else { break };
         specs.push(track(bone, false, n, frames, random));
     }
-    let event = [&[0u8][..], &random.next().to_le_bytes(), &0x4168_2213u32.to_le_bytes(), &[0; 24]].concat();
+    let event = [&[0u8][..], &random.draw().to_le_bytes(), &0x4168_2213u32.to_le_bytes(), &[0; 24]].concat();
     let events = if random.below(9087) < 1923 { 1 + random.below(4) as u32 } else { 0 };
     ClipSpec {
         length_s: (frames - 1) as f32 / 30.0,
@@ -274,7 +274,7 @@ pub fn large_forge(path: &Path, size: u64, keys: u64) -> io::Result<Written> {
         .collect();
     let one = bodies.iter().map(|b| b.0.len() as u64).sum::<u64>() / bodies.len() as u64;
     let clips = size / 4 / one;
-    let other: Vec<u8> = (0..one / 8).flat_map(|_| random.next().to_le_bytes()).collect();
+    let other: Vec<u8> = (0..one / 8).flat_map(|_| random.draw().to_le_bytes()).collect();
     let mut forge = ForgeWriter::create(path, 27, 4 * clips as usize + 3)?;
     forge.add(0x10, "GlobalMetaFile", "", &[7; 64])?;
     forge.add(SKELETON, "Bench_Skeleton", "Skeleton", &skeleton_payload(&container, &bones))?;

@@ -946,7 +946,7 @@ impl Random {
         Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -955,12 +955,12 @@ impl Random {
 
     /// 0 to below `n`.
     pub fn below(&mut self, n: usize) -> usize {
-        ((self.next() >> 33) % n as u64) as usize
+        ((self.draw() >> 33) % n as u64) as usize
     }
 
     /// -1 to 1.
     pub fn float(&mut self) -> f32 {
-        (self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+        (self.draw() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
     }
 }
 
