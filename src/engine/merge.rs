@@ -4,11 +4,11 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use crate::engine::closing::{self, Listed};
 use crate::engine::journal::{Journal, for_each_file, shard_manifests};
 use crate::error::{Error, Result};
 use crate::report::manifest::Manifest;
-use crate::report::text as report;
-use crate::report::text::{Listed, Tally};
+use crate::report::text::Tally;
 
 /// What came of a merge.
 #[derive(Debug, Clone, Default)]
@@ -42,7 +42,7 @@ pub fn merge(outs: &[PathBuf]) -> Result<Merged> {
             files.iter().map(|f| Listed { record: f.record, also_at: Vec::new() }).collect();
         let mut merged = Merged { missing: missing(&shards), ..Merged::default() };
         (merged.clips, merged.files) = (tally.totals.clips, tally.totals.files);
-        merged.failures = report::write(first, "", manifest, tally, &records, &listed)?;
+        merged.failures = closing::write(first, "", manifest, tally, &records, &listed)?;
         Ok(merged)
     });
     journal.close();

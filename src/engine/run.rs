@@ -21,6 +21,7 @@ use rayon::ThreadPool;
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::closing::{self, Listed};
 use super::job::{Bundle, Finished, Job, JobResult, Worker};
 use super::journal::{Journal, RecordSpan};
 use super::ordered::{Batch, BatchSize, Lane, Window};
@@ -31,8 +32,7 @@ use crate::convert::settings::Settings;
 use crate::error::{Error, Result};
 use crate::model::{Clip, Skeleton};
 use crate::report::manifest::{ClipRow, DecidedRow, ErrorRow, Manifest, NoteRow, UseRow};
-use crate::report::text as report;
-use crate::report::text::{Listed, Tally};
+use crate::report::text::Tally;
 use crate::source::sections::{Section, Sections};
 use crate::source::skeletons::{Choice, Skeletons};
 use crate::source::survey::{Contents, Survey, Unit, survey};
@@ -666,7 +666,7 @@ impl<'a> Run<'a> {
         totals.repeated = self.outcome.repeated as u64;
         totals.left_out = self.outcome.left_out as u64;
         let (out, tag) = (&self.settings.out, self.settings.tag());
-        report::write(out, &tag, self.manifest, self.tally, records, &listed)?;
+        closing::write(out, &tag, self.manifest, self.tally, records, &listed)?;
         journal.close();
         self.outcome.seconds = self.started.elapsed().as_secs_f64();
         Ok(self.outcome)

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::model::naming::fallback_name;
 use crate::model::{Clip, JointId, Property, Skeleton};
-use crate::source::{ClipUse, Input, Source};
+use crate::source::{ClipUse, Input, PoseRules, Source};
 
 /// One clip of the manifest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -97,9 +97,6 @@ pub struct KeptRow {
 }
 
 impl ClipRow {
-    /// The key of a clip's extras that names the bones of [`ClipRow::thigh_rolls`].
-    pub const THIGH_ROLLS: &str = "thighRolls";
-
     /// Describes `clip`, written as `animation` into `output`.
     pub fn new(clip: &Clip, output: &str, animation: &str, kept: &[usize], rig: &Skeleton) -> Self {
         let moved = || clip.tracks.iter().filter(|t| !matches!(t.target.property, Property::Other(_)));
@@ -150,7 +147,7 @@ impl ClipRow {
                 .collect(),
             events: clip.events.len() as u64,
             skeleton: rig.name.clone(),
-            thigh_rolls: match clip.extras.get(Self::THIGH_ROLLS) {
+            thigh_rolls: match clip.extras.get(PoseRules::ROLLED) {
                 Some(serde_json::Value::Array(names)) => {
                     names.iter().filter_map(|n| n.as_str().map(str::to_owned)).collect()
                 }

@@ -328,6 +328,11 @@ pub struct PoseRules {
     pub facial: bool,
 }
 
+impl PoseRules {
+    /// The key of a clip's extras that lists the roll bones which a rule turned, as [`PoseRules::thigh_roll`] says.
+    pub const ROLLED: &str = "thighRolls";
+}
+
 impl Default for PoseRules {
     fn default() -> Self {
         PoseRules { thigh_roll: true, facial: false }

@@ -19,7 +19,6 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::error::{Error, Result};
 use crate::model::naming::{JointNames, fallback_name};
 use crate::model::{Clip, JointId, Skeleton, SkeletonFile, Trs, Warning, WarningKind};
-use crate::report::manifest::ClipRow;
 use crate::source::{
     Census, Clips, Export, Game, Input, JointScheme, Names, PoseRules, ReadOptions, Resource, Scratch, Source,
 };
@@ -160,7 +159,7 @@ impl Game for GtaV {
                     names.joint_name(id).map_or_else(|| fallback_name(id), str::to_owned)
                 };
                 let rolls: Vec<String> = rolls.into_iter().map(name).collect();
-                clip.extras.insert(ClipRow::THIGH_ROLLS.to_owned(), rolls.into());
+                clip.extras.insert(PoseRules::ROLLED.to_owned(), rolls.into());
             }
         }
     }
@@ -171,7 +170,7 @@ impl Game for GtaV {
         skeleton: &Skeleton,
         extras: &serde_json::Map<String, serde_json::Value>,
     ) -> Option<Clip> {
-        extras.contains_key(ClipRow::THIGH_ROLLS).then(|| {
+        extras.contains_key(PoseRules::ROLLED).then(|| {
             let mut clip = clip.clone();
             pose_rules::follow_thighs(&mut clip, skeleton);
             clip
