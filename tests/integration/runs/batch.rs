@@ -3,6 +3,7 @@
 
 use anim2gltf_testkit::anvil_clip;
 use anim2gltf_testkit::anvil_container;
+use anim2gltf_testkit::glb;
 use anim2gltf_testkit::ycd_writer as ycd;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -880,10 +881,18 @@ fn bundles_hold_clips_of_one_skeleton() {
     // Folders stay apart: 5 dictionaries in each, 2 archives.
     assert_eq!(by_file.len(), 2 * 10usize.div_ceil(4) + 2 * 10usize.div_ceil(4), "{by_file:?}");
     for (file, animations) in &by_file {
-        let glb = gltf::Gltf::open(out("1").join(file)).unwrap();
-        let names: Vec<&str> = glb.animations().map(|a| a.name().unwrap()).collect();
+        let glb = glb::Glb::open(&std::fs::read(out("1").join(file)).unwrap());
+        let names: Vec<&str> = glb.document.animations().map(|a| a.name().unwrap()).collect();
         assert_eq!(names, *animations, "{file}");
-        assert_eq!(glb.skins().count(), 1);
+        assert_eq!(glb.document.skins().count(), 1);
+        for animation in glb.document.animations() {
+            let channels = glb.channels(&animation);
+            assert!(!channels.is_empty(), "{file}: {:?} moves nothing", animation.name());
+            for (target, keys) in channels {
+                assert_eq!(keys.times.len(), keys.values.len(), "{file} {target:?}");
+                assert!(keys.times.is_sorted(), "{file} {target:?}: {:?}", keys.times);
+            }
+        }
     }
     let before = stamps(&out("1"));
     let again = run(&bundled("1", 2));
@@ -902,8 +911,10 @@ fn bundles_hold_clips_of_one_skeleton() {
     };
     assert_eq!(ids(&joined), ids(&rows));
     for row in &joined {
-        let glb = gltf::Gltf::open(out("shards").join(&row.output)).unwrap();
-        assert!(glb.animations().any(|a| a.name() == Some(&row.animation)), "{row:?}");
+        let glb = glb::Glb::open(&std::fs::read(out("shards").join(&row.output)).unwrap());
+        let animation = glb.document.animations().find(|a| a.name() == Some(&row.animation));
+        let animation = animation.unwrap_or_else(|| panic!("{row:?}"));
+        assert!(glb.channels(&animation).values().all(|keys| !keys.times.is_empty()), "{row:?}");
     }
 }
 
